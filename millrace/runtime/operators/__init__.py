@@ -1,0 +1,1 @@
+"""The operators that a task runs, one family a module."""

@@ -1,0 +1,43 @@
+"""Connected streams: one function object with a method for each input."""
+
+from __future__ import annotations
+
+from millrace.runtime.functions import UserFunction
+from millrace.runtime.operator import Batch, Operator, OperatorContext, Output
+from millrace.runtime.operators.stateless import FlatMapOperator, MapOperator
+
+__all__ = ["CoOperator", "co_flat_map", "co_map"]
+
+
+class CoOperator(Operator):
+    """Sends each side to an operator of its own; both share the function object, the state and the output."""
+
+    def __init__(self, first: MapOperator | FlatMapOperator, second: MapOperator | FlatMapOperator) -> None:
+        self.sides = (first, second)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        for side in self.sides:
+            side.setup(context, output)
+
+    def open(self) -> None:
+        # The two share one function object: it is opened once.
+        self.sides[0].open()
+        self.sides[1].needs_key = self.sides[0].needs_key
+
+    def process(self, batch: Batch, side: int = 0) -> None:
+        self.sides[side].process(batch)
+
+    def close(self) -> None:
+        self.sides[0].close()
+
+
+def co_map(function: object) -> CoOperator:
+    """The operator of ``connect(...).map(CoMapFunction)``."""
+    return CoOperator(MapOperator(UserFunction(function, "map1")), MapOperator(UserFunction(function, "map2")))
+
+
+def co_flat_map(function: object) -> CoOperator:
+    """The operator of ``connect(...).flat_map(CoFlatMapFunction)``."""
+    first, second = UserFunction(function, "flat_map1"), UserFunction(function, "flat_map2")
+    return CoOperator(FlatMapOperator(first), FlatMapOperator(second))

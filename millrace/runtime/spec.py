@@ -1,0 +1,121 @@
+"""What a task needs to know of its stage: plain data, pickled once for all tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from millrace.graph.compile import JobGraph, JobNode, Stage
+from millrace.graph.node import NodeKind
+from millrace.graph.partitioners import Partitioner
+
+__all__ = ["InputSpec", "OperatorSpec", "OutputSpec", "StageSpec", "stage_spec"]
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One edge into an operator. ``channels`` is None where only the data tells how many tasks feed it."""
+
+    edge: int
+    side: int
+    local: bool
+    channels: int | None
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """One edge out of an operator; ``target`` is the reader's node id."""
+
+    edge: int
+    tag: str | None
+    side: int
+    local: bool
+    target: int
+    level: int
+    targets: int
+    max_parallelism: int
+    partitioner: Partitioner
+
+
+@dataclass(frozen=True)
+class OperatorSpec:
+    """One operator of a stage."""
+
+    node: int
+    name: str
+    uid: str
+    operator: Any
+    source: Any
+    parallelism: int
+    max_parallelism: int
+    keyed: bool
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[OutputSpec, ...]
+    sources: frozenset[str]
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """Everything a task of the stage runs, inputs before their readers."""
+
+    stage: str
+    level: int
+    tasks: int
+    operators: tuple[OperatorSpec, ...]
+    external: bool = False
+    batch: bool = False
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+def stage_spec(job: JobGraph, stage: Stage, *, batch: bool, parameters: dict[str, str]) -> StageSpec:
+    """Describe a stage of a job for its tasks."""
+    upstream: dict[int, frozenset[str]] = {}
+    operators = []
+    for node in stage.nodes:
+        sources = frozenset().union(*(upstream.get(edge.source.id, frozenset()) for edge in node.inputs if edge.local))
+        if node.node.kind is NodeKind.SOURCE:
+            sources |= {node.uid}
+        upstream[node.id] = sources
+        operators.append(_operator_spec(node, sources))
+    external = any(node.node.external is not None for node in stage.nodes)
+    return StageSpec(stage.id, stage.level, stage.tasks, tuple(operators), external, batch, parameters)
+
+
+def _operator_spec(node: JobNode, sources: frozenset[str]) -> OperatorSpec:
+    inputs = tuple(
+        InputSpec(
+            edge.id,
+            edge.side,
+            edge.local,
+            None if edge.source.group not in ("", "own") else edge.source.parallelism,
+        )
+        for edge in node.inputs
+    )
+    outputs = tuple(
+        OutputSpec(
+            edge.id,
+            edge.tag,
+            edge.side,
+            edge.local,
+            edge.target.id,
+            edge.target.level,
+            edge.target.parallelism,
+            edge.target.max_parallelism,
+            edge.partitioner,
+        )
+        for edge in node.outputs
+    )
+    inner = node.node
+    return OperatorSpec(
+        node.id,
+        node.name,
+        node.uid,
+        inner.operator,
+        inner.source,
+        node.parallelism,
+        node.max_parallelism,
+        inner.keyed,
+        inputs,
+        outputs,
+        sources,
+    )
