@@ -13,26 +13,26 @@ MODULES = sorted((ROOT / "millrace").rglob("*.py"))
 
 COMMON = {"errors", "metrics", "common"}
 RUNTIME = COMMON | {"graph", "state", "runtime"}
-API = RUNTIME | {"datastream", "cep", "table"}
+API = RUNTIME | {"connectors", "datastream", "cep", "table"}
 
 MAY_IMPORT = {
     "errors": set(),
     "metrics": {"errors"},
     "common": {"errors"},
-    "graph": COMMON,
+    "graph": COMMON | {"state"},
     "state": COMMON,
     "runtime": COMMON | {"graph", "state"},
-    "datastream": RUNTIME,
-    "cep": RUNTIME | {"datastream"},
-    "table": RUNTIME | {"datastream", "cep"},
-    "connectors": API,
+    "connectors": RUNTIME,
+    "datastream": RUNTIME | {"connectors"},
+    "cep": RUNTIME | {"connectors", "datastream"},
+    "table": RUNTIME | {"connectors", "datastream", "cep"},
     "testing": API,
-    "spark": API | {"connectors"},
-    "jobs": API | {"connectors", "spark", "traceback_view"},
+    "spark": API,
+    "jobs": API | {"spark", "traceback_view"},
     "traceback_view": {"errors"},
-    "cli": API | {"connectors", "spark", "jobs", "traceback_view"},
+    "cli": API | {"spark", "jobs", "traceback_view"},
     "__main__": {"cli"},
-    "__init__": API | {"connectors"},
+    "__init__": API,
 }
 
 

@@ -60,7 +60,7 @@ def _level_title(job: JobGraph, level: int, x: int) -> str:
 def _box(node: JobNode, x: int, y: int) -> str:
     name = node.name if len(node.name) <= 28 else node.name[:27] + "…"
     return (
-        f'<g><title>{escape(node.name)} (uid {escape(node.uid)})</title>'
+        f"<g><title>{escape(node.name)} (uid {escape(node.uid)})</title>"
         f'<rect x="{x}" y="{y}" width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="6" fill="{_COLOURS[node.node.kind]}" '
         f'stroke="#556"/><text x="{x + 10}" y="{y + 19}">{escape(name)}</text>'
         f'<text x="{x + 10}" y="{y + 36}" fill="#667" font-size="10">parallelism {node.parallelism}, '

@@ -70,11 +70,19 @@ class SourceCoordinator:
     def __init__(self, sources: Mapping[str, tuple[Source[Any], int]]) -> None:
         self._sources = dict(sources)
         self.positions: dict[str, dict[str, Any]] = {uid: {} for uid in sources}
+        # How a source is cut into splits must not change when the job is scaled, or records would be read twice.
+        self.split_parallelism = {uid: parallelism for uid, (_, parallelism) in sources.items()}
         self.finished: set[str] = set()
         self.ended: set[str] = set()
 
-    def restore(self, positions: Mapping[str, Mapping[str, Any]], finished: list[str]) -> None:
+    def restore(
+        self,
+        positions: Mapping[str, Mapping[str, Any]],
+        finished: list[str],
+        split_parallelism: Mapping[str, int],
+    ) -> None:
         """Go on from an earlier run. Sources that are new start from their beginning."""
+        self.split_parallelism.update({uid: n for uid, n in split_parallelism.items() if uid in self.positions})
         for uid, splits in positions.items():
             if uid in self.positions:
                 self.positions[uid] = dict(splits)
@@ -108,7 +116,7 @@ class SourceCoordinator:
 
     def _plan_source(self, plan: EpochPlan, uid: str, source: Source[Any], parallelism: int, limit: int | None) -> None:
         positions = self.positions[uid]
-        for split, start in source.splits(parallelism).items():
+        for split, start in source.splits(self.split_parallelism[uid]).items():
             positions.setdefault(split, start)
         still_open = 0
         for index, (split, start) in enumerate(positions.items()):
@@ -117,7 +125,9 @@ class SourceCoordinator:
             task = index % parallelism
             end, finished = source.advance(split, start, limit)
             if finished is False and limit is None and source.bounded:
-                message = f"source {uid!r}: advance() without a limit did not reach the end of the bounded split {split!r}"
+                message = (
+                    f"source {uid!r}: advance() without a limit did not reach the end of the bounded split {split!r}"
+                )
                 raise JobError(message)
             plan.splits.setdefault(task, {}).setdefault(uid, []).append(split)
             if finished or end != start:

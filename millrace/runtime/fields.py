@@ -46,7 +46,9 @@ class _Index:
             return getattr(value, dataclasses.fields(value)[self.position].name)
         if self.position == 0:
             return value
-        message = f"no field {self.position} in {value!r}: only tuples, lists, Rows and dataclasses have fields by position"
+        message = (
+            f"no field {self.position} in {value!r}: only tuples, lists, Rows and dataclasses have fields by position"
+        )
         raise GraphError(message)
 
 
@@ -130,7 +132,7 @@ class _Replacer:
             return (*value[:index], new, *value[index + 1 :])
         if isinstance(value, (list, Row)):
             changed = copy.copy(value)
-            changed[position] = new  # type: ignore[index, call-overload]
+            changed[position] = new  # type: ignore[index]
             return changed
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             name = dataclasses.fields(value)[position].name if isinstance(position, int) else position

@@ -71,7 +71,9 @@ def _content(storage: Storage, manifest: Manifest, task: str, part: StatePart) -
         return content
     except (OSError, KeyError, EOFError) as error:
         where = part.file or f"the manifest of epoch {part.epoch}"
-        message = f"state of task {task} cannot be read from {where} in {storage.location}: {type(error).__name__}: {error}"
+        message = (
+            f"state of task {task} cannot be read from {where} in {storage.location}: {type(error).__name__}: {error}"
+        )
         raise RestoreError(message) from error
 
 

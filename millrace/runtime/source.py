@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from millrace.runtime.operator import Batch
 
-__all__ = ["ReadRange", "Source", "read_interleaved"]
+__all__ = ["ReadFailure", "ReadRange", "Source", "read_interleaved"]
 
 T = TypeVar("T")
 
@@ -76,13 +76,25 @@ class ReadRange:
         return f"{self.source}/{self.split}"
 
 
+class ReadFailure(Exception):
+    """A source raised while it was read."""
+
+    def __init__(self, piece: ReadRange, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__} in split {piece.split} of source {piece.source}")
+        self.piece = piece
+        self.error = error
+
+
 def read_interleaved(sources: dict[str, Source[Any]], ranges: list[ReadRange]) -> Iterator[tuple[ReadRange, Batch]]:
     """The batches of several splits in turn, so that event time advances in all of them together."""
     readers = [(piece, iter(sources[piece.source].read(piece.split, piece.start, piece.end))) for piece in ranges]
     while readers:
         still_open = []
         for piece, reader in readers:
-            batch = next(reader, None)
+            try:
+                batch = next(reader, None)
+            except Exception as error:
+                raise ReadFailure(piece, error) from error
             if batch is None:
                 continue
             still_open.append((piece, reader))

@@ -12,9 +12,9 @@ from millrace.runtime.batch_keyed import BatchKeyedOperator
 from millrace.runtime.chunk import DRIVER, ChunkRow, channel_edge, channel_id, decode
 from millrace.runtime.codec import dump
 from millrace.runtime.exchange import ExchangeWriter, make_router
-from millrace.runtime.operator import Batch, OperatorContext, SplitCursor
+from millrace.runtime.operator import Batch, OperatorContext, RecordFailure, SplitCursor
 from millrace.runtime.sink import SinkOperator
-from millrace.runtime.source import ReadRange, read_interleaved
+from millrace.runtime.source import ReadFailure, ReadRange, read_interleaved
 from millrace.runtime.spec import OperatorSpec, OutputSpec, StageSpec
 from millrace.runtime.wiring import Fanout, LocalReader, RemoteReader, TaskNode
 from millrace.state.store import OperatorStore
@@ -56,6 +56,7 @@ class Task:
         self.nodes: dict[int, TaskNode] = {}
         self.writers: list[ExchangeWriter] = []
         self._driver_sequence = 0
+        self._without_splits: set[str] = set()
         for entry in spec.operators:
             if index < entry.parallelism or spec.external:
                 self.nodes[entry.node] = self._make(entry)
@@ -149,15 +150,21 @@ class Task:
         self.cursor.active = {source: [f"{source}/{split}" for split in names] for source, names in splits.items()}
         self.cursor.finished = set()
         for uid, node in self._sources.items():
-            if not splits.get(uid) and uid not in ended:
-                node.output.emit_idle(True)
-            elif splits.get(uid):
-                node.output.emit_idle(False)
+            # A task without splits of its own must not hold event time back for all the others.
+            idle = not splits.get(uid) and uid not in ended and not node.finished
+            if idle != (uid in self._without_splits):
+                self._without_splits ^= {uid}
+                node.output.emit_idle(idle)
         readers = {uid: node.spec.source for uid, node in self._sources.items()}
-        for piece, batch in read_interleaved(readers, ranges):
-            self.cursor.split = piece.key
-            self._sources[piece.source].output.emit(batch)
-            yield from self._take_rows()
+        try:
+            for piece, batch in read_interleaved(readers, ranges):
+                self.cursor.split = piece.key
+                self._sources[piece.source].output.emit(batch)
+                yield from self._take_rows()
+        except ReadFailure as failure:
+            piece = failure.piece
+            what = f"reading split {piece.split} from {piece.start} to {piece.end}"
+            raise RecordFailure(failure.error, self._sources[piece.source].context, what, None) from failure.error
         self.cursor.finished = {piece.key for piece in ranges if piece.finished}
         self.cursor.split = ""
         for uid in ended:
@@ -232,7 +239,10 @@ class Task:
             if state is not None:
                 content[node.spec.uid] = state
         valves = {node_id: node.snapshot() for node_id, node in self.nodes.items()}
-        content[STAGE_STATE] = (valves, [(writer.routing.state, writer.buffers[0].watermark) for writer in self.writers])
+        content[STAGE_STATE] = (
+            valves,
+            [(writer.routing.state, writer.buffers[0].watermark) for writer in self.writers],
+        )
         return content
 
     def tick(self) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millrace.errors import JobError
 from millrace.runtime.coordinator import EpochPlan, SourceCoordinator
-from millrace.spark.commit import Ledger, collect_result, manifest_of
+from millrace.runtime.ledger import Ledger, collect_result, manifest_of
 from millrace.spark.order import EPOCH_PROPERTY, EpochOrder
 from millrace.spark.plan import JobPlan
 from millrace.spark.progress import ProgressKeeper
@@ -75,7 +75,7 @@ class EpochLoop:
         """Go on after the last epoch of an earlier run of this job."""
         manifest = self._ledger.resume(epoch)
         self._epoch = epoch
-        self._coordinator.restore(manifest.positions, manifest.finished)
+        self._coordinator.restore(manifest.positions, manifest.finished, manifest.split_parallelism)
         self._same_graph = manifest.fingerprint == self._settings.fingerprint
         name = _plan_file(epoch + 1)
         if self._same_graph and self._ledger.storage.exists(name):
@@ -86,7 +86,9 @@ class EpochLoop:
         if self._coordinator.done and not self._external:
             return
         frame = self._plan.build(self._spark, streaming=True)
-        writer = frame.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", self._settings.spark_checkpoint)
+        writer = frame.writeStream.foreachBatch(self._on_batch).option(
+            "checkpointLocation", self._settings.spark_checkpoint
+        )
         query = writer.start()
         try:
             while not self._over.wait(_WATCH_SECONDS) and not self._stopping.is_set():
@@ -177,4 +179,3 @@ class EpochLoop:
 
 def _plan_file(epoch: int) -> str:
     return f"plans/{epoch:012d}.json"
-

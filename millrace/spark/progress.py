@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millrace.metrics import merge_snapshots, plain_values
-from millrace.spark.commit import EpochResult
+from millrace.runtime.ledger import EpochResult
 
 __all__ = ["Progress", "ProgressKeeper"]
 
@@ -70,5 +70,3 @@ class ProgressKeeper:
             for uid, snapshot in operators.items():
                 by_operator.setdefault(uid, []).append(snapshot)
         return {uid: plain_values(merge_snapshots(snapshots)) for uid, snapshots in by_operator.items()}
-
-

@@ -17,14 +17,14 @@ from millrace.graph.compile import JobGraph
 from millrace.graph.executor import JobSettings
 from millrace.graph.node import NodeKind
 from millrace.runtime.coordinator import SourceCoordinator
+from millrace.runtime.ledger import Ledger, collect_result, operator_entries
 from millrace.runtime.restore import fingerprint
 from millrace.runtime.sink import Sink, SinkOperator
-from millrace.spark.commit import Ledger, collect_result
 from millrace.spark.epochs import EpochLoop, EpochSettings
 from millrace.spark.order import EPOCH_PROPERTY, EpochOrder
 from millrace.spark.plan import JobPlan
 from millrace.spark.progress import ProgressKeeper
-from millrace.state.manifest import OperatorEntry, latest_epoch
+from millrace.state.manifest import latest_epoch
 from millrace.state.storage import Storage
 
 __all__ = ["JobRun"]
@@ -123,10 +123,12 @@ class JobRun:
                 EpochSettings(
                     name=self.job.name,
                     fingerprint=fingerprint(self.plan.specs),
-                    operators=self._operators(),
+                    operators=operator_entries(self.plan.specs),
                     max_records=int(self.settings.config.get(MAX_RECORDS, _DEFAULT_MAX_RECORDS)),
                     idle_tick_ms=self._idle_tick(),
-                    spark_checkpoint=f"{location or scratch}/spark" if self.plan.external_sources() else f"{scratch}/spark",
+                    spark_checkpoint=f"{location or scratch}/spark"
+                    if self.plan.external_sources()
+                    else f"{scratch}/spark",
                 ),
             )
             if self._stop.is_set():
@@ -137,13 +139,6 @@ class JobRun:
             self._loop.run()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-
-    def _operators(self) -> dict[str, OperatorEntry]:
-        return {
-            entry.uid: OperatorEntry(entry.name, spec.stage, entry.parallelism, entry.max_parallelism)
-            for spec in self.plan.specs
-            for entry in spec.operators
-        }
 
     def _idle_tick(self) -> int | None:
         """How often an epoch is needed without data, so that idle sources are noticed."""
@@ -164,4 +159,3 @@ class JobRun:
             if node.node.kind is NodeKind.SOURCE and node.node.source is None and node.node.external is None:
                 message = f"source {node.name!r} has nothing to read from"
                 raise JobError(message)
-

@@ -41,9 +41,8 @@ _ALWAYS: Final = {
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
     # TCP between the JVM and its Python workers stalls 40 ms a stage.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Our rows are chunks of thousands of records: a batch of the usual 10,000 of them would not fit in memory.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+    # Our rows are chunks of thousands of records: batches are cut by size, long before the usual 10,000 rows.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     # Results come back through collect(), and the driver's memory is the only limit that means something.
     "spark.driver.maxResultSize": "0",
     # Writes the offset and commit logs of an epoch in a third of the time the default takes.

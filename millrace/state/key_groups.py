@@ -85,7 +85,7 @@ def _hash_sequence(values: Any, long: bool) -> int:
 def _hash_pickled(key: Any) -> int:
     buffer = BytesIO()
     pickler = pickle.Pickler(buffer, 4)
-    # Without the memo, which gives other bytes for an object that holds one part twice than for one with two equal parts.
+    # Without the memo: it gives other bytes for an object that holds one part twice than for one with two equal parts.
     pickler.fast = True
     pickler.dump(key)
     return int.from_bytes(blake2b(buffer.getvalue()).digest()[:4], "big", signed=True)

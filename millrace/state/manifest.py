@@ -51,6 +51,7 @@ class Manifest:
     job_name: str = ""
     positions: dict[str, dict[str, Any]] = field(default_factory=dict)
     finished: list[str] = field(default_factory=list)
+    split_parallelism: dict[str, int] = field(default_factory=dict)
     operators: dict[str, OperatorEntry] = field(default_factory=dict)
     parts: dict[str, list[StatePart]] = field(default_factory=dict)
     inline: dict[str, bytes] = field(default_factory=dict)

@@ -52,7 +52,9 @@ class Storage:
         selector = arrow_fs.FileSelector(self._path(folder), allow_not_found=True)
         infos = self._fs.get_file_info(selector)
         return sorted(
-            info.base_name for info in infos if info.type == arrow_fs.FileType.File and not info.base_name.startswith(".")
+            info.base_name
+            for info in infos
+            if info.type == arrow_fs.FileType.File and not info.base_name.startswith(".")
         )
 
     def delete(self, name: str) -> None:

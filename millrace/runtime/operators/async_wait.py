@@ -1,11 +1,11 @@
 """Async I/O: a user's coroutine called for many records at once.
 
-The records of a batch, which never has a watermark in it, are all awaited before ``process`` returns. So nothing overtakes a
-watermark, and nothing is in flight when an epoch ends: there is nothing to write into a checkpoint, because an epoch that
-fails is replayed as a whole, with all the records that had been in flight (rule 37).
+The records of a batch, which never has a watermark in it, are all awaited before ``process`` returns. So nothing
+overtakes a watermark, and nothing is in flight when an epoch ends: there is nothing to write into a checkpoint, because
+an epoch that fails is replayed as a whole, with all the records that had been in flight (rule 37).
 
-The function lives in a thread of its own with a running asyncio loop, from ``open`` to ``close``: clients that want a running
-loop can be made in ``open``, and it works in notebooks, whose own loop is busy already.
+The function lives in a thread of its own with a running asyncio loop, from ``open`` to ``close``: clients that want a
+running loop can be made in ``open``, and it works in notebooks, whose own loop is busy already.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 
 class AsyncWaitOperator(FunctionOperator):
-    """Awaits ``async_invoke(value)`` for up to ``capacity`` records at a time; its results take the record's timestamp.
+    """Awaits ``async_invoke(value)`` for up to ``capacity`` records at a time; results take the record's timestamp.
 
-    ``ordered`` gives results in the order of the input, else they come in the order of completion. A record that takes longer
-    than ``timeout_ms``, all retries included, gives what ``timeout(value)`` returns, or fails; 0 means that there is no limit.
+    ``ordered`` gives results in the order of the input, else they come in the order of completion. A record that takes
+    longer than ``timeout_ms``, all retries included, gives what ``timeout(value)`` returns, or fails; 0 means no limit.
     ``retry_strategy`` (an AsyncRetryStrategy) says which results and errors call for another attempt, and when.
     """
 
@@ -41,7 +41,7 @@ class AsyncWaitOperator(FunctionOperator):
             message = f"the timeout of async I/O is {timeout_ms} ms: use a positive time, or 0 for no limit"
             raise GraphError(message)
         if capacity < 1:
-            message = f"the capacity of async I/O is {capacity}: use at least 1, the number of records in flight at a time"
+            message = f"the capacity of async I/O is {capacity}: at least one record must be in flight, use 1 or more"
             raise GraphError(message)
         super().__init__(function)
         self.timeout_ms = timeout_ms
@@ -51,12 +51,19 @@ class AsyncWaitOperator(FunctionOperator):
         self._loop: _LoopThread | None = None
 
     def open(self) -> None:
+        """Start the loop and open the function in it."""
         self._call = self.function.call
         self._retry_on_result, self._retry_on_error = _predicates(self.retry_strategy)
-        self._loop = _LoopThread(self.context.name)
-        self._loop.run(_inside_loop(super().open))
+        loop = _LoopThread(self.context.name)
+        try:
+            loop.run(_inside_loop(super().open))
+        except BaseException:
+            loop.close()
+            raise
+        self._loop = loop
 
     def close(self) -> None:
+        """Close the function in its loop, then the loop."""
         if self._loop is None:
             return
         loop, self._loop = self._loop, None
@@ -66,6 +73,7 @@ class AsyncWaitOperator(FunctionOperator):
             loop.close()
 
     def process(self, batch: Batch, side: int = 0) -> None:
+        """Await the results of all records, and emit them."""
         assert self._loop is not None
         try:
             finished = self._loop.run(self._await_all(batch.values))
@@ -157,7 +165,7 @@ class AsyncWaitOperator(FunctionOperator):
         where = f"{method}() of {self.function.name} in {self.context.name} (uid {self.context.uid})"
         if results is None:
             raise TypeError(f"The result of AsyncFunction cannot be none: {where} must return a list, [] for no result")
-        message = f"The result of AsyncFunction should be of list type: {where} returned {preview(results)}, use [result]"
+        message = f"The result of AsyncFunction should be of list type: {where} returned {preview(results)}"
         raise TypeError(message)
 
 

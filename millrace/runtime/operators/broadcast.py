@@ -38,7 +38,7 @@ _BROADCAST_KEY: Final = _BroadcastKey()
 
 
 class ReadOnlyBroadcastContext(ProcessContext):
-    """What process_element and on_timer of a broadcast function see: all of a process function, and the broadcast state."""
+    """What process_element and on_timer see: all that a process function has, and the broadcast state to read."""
 
     __slots__ = ("_find",)
 
@@ -108,6 +108,7 @@ class BroadcastProcessOperator(ProcessOperator):
         self.keyed = keyed
 
     def open(self) -> None:
+        """Find the broadcast state and open the function."""
         operator_state = self.context.store.operator
         states = {descriptor.name: operator_state.broadcast_state(descriptor) for descriptor in self.descriptors}
         views = {name: BroadcastView(state) for name, state in states.items()}
@@ -117,6 +118,7 @@ class BroadcastProcessOperator(ProcessOperator):
         self._broadcast_context = BroadcastContext(read, _finder(states, self.context), self._apply_to_keyed_state)
 
     def process(self, batch: Batch, side: int = 0) -> None:
+        """Data on side 0, rules on side 1."""
         if side == 0:
             super().process(batch)
         else:
@@ -158,8 +160,8 @@ def _finder(states: Mapping[str, T], context: OperatorContext) -> Callable[[MapS
         if found is None:
             known = ", ".join(map(repr, states)) or "none"
             message = (
-                f"{context.name} (uid {context.uid}) asks for the broadcast state {descriptor.get_name()!r}, which was not "
-                f"given to broadcast(...): known there is {known}. Add the descriptor to stream.broadcast(...)"
+                f"{context.name} (uid {context.uid}) asks for the broadcast state {descriptor.get_name()!r}, and was "
+                f"connected with {known}: add the descriptor to stream.broadcast(...)"
             )
             raise StateError(message)
         return found

@@ -1,7 +1,7 @@
 """Interval join: pairs of records of one key whose timestamps are near each other.
 
-Every record is matched against the other side on arrival and kept for as long as a record of the other side may still come
-that matches it. What is kept of a key is a pair of lists, times and values, in time order: a match is a slice.
+Every record is matched against the other side on arrival and kept for as long as a record of the other side may still
+come that matches it. What is kept of a key is a pair of lists, times and values, in time order: a match is a slice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from millrace.common.constants import LONG_MAX, LONG_MIN
 from millrace.common.output_tag import OutputTag
 from millrace.errors import GraphError, TimeError
+from millrace.runtime.context import refuse_unkeyed
 from millrace.runtime.functions import UserFunction
 from millrace.runtime.operator import Batch, preview
 from millrace.runtime.operators.process import ProcessOperator, SideOutputs
@@ -88,8 +89,8 @@ class IntervalJoinOperator(ProcessOperator):
     ) -> None:
         if lower > upper:
             message = (
-                f"interval join from {lower} to {upper} ms (exclusive bounds moved by 1 ms) is empty: no pair can match. "
-                "Use between(lower, upper) with lower <= upper, or inclusive bounds"
+                f"no pair can match in an interval join from {lower} to {upper} ms (exclusive bounds move by 1 ms): "
+                "use between(lower, upper) with lower <= upper, or inclusive bounds"
             )
             raise GraphError(message)
         super().__init__(function)
@@ -98,6 +99,7 @@ class IntervalJoinOperator(ProcessOperator):
         self._late_tags = (left_late_tag, right_late_tag)
 
     def open(self) -> None:
+        """Find the buffers and open the function."""
         tables = [self.context.store.keyed.table(f"interval-join/{name}") for name in _SIDES]
         # VOID's pane and set of changes are the same objects for ever, restored or not.
         self._panes: list[dict[Any, _Buffer]] = [table.pane(VOID) for table in tables]
@@ -109,19 +111,20 @@ class IntervalJoinOperator(ProcessOperator):
         self._call = self.function.call
 
     def process(self, batch: Batch, side: int = 0) -> None:
+        """Keep each record and match it with what is kept of the other side."""
         if batch.keys is None:
-            message = f"{self.context.name} (uid {self.context.uid}) joins streams without keys: call key_by(...) on both"
-            raise GraphError(message)
+            refuse_unkeyed(self.context, "an interval join")
         keyed, watermark = self.context.store.keyed, self._service.current_watermark()
         others, touched = self._panes[1 - side], self._touched[side]
         lowest, highest = self._reach[side]
-        late = Batch([], [])
+        late_values: list[Any] = []
+        late_times: list[int] = []
         for key, value, time in zip(batch.keys, batch.values, batch.times(), strict=True):
             if time == LONG_MIN:
                 self._refuse(value, side)
             if is_late(time, watermark):
-                late.values.append(value)
-                late.times().append(time)
+                late_values.append(value)
+                late_times.append(time)
                 continue
             self._keep(side, key, value, time)
             touched.add(key)
@@ -134,10 +137,11 @@ class IntervalJoinOperator(ProcessOperator):
                     keyed.current_key = key
                     self._match(value, time, times[start:stop], values[start:stop], side)
         self._flush()
-        if late.values:
-            self._late(late, side)
+        if late_values:
+            self._late(Batch(late_values, late_times), side)
 
     def on_watermark(self, watermark: int) -> None:
+        """Let go of the records that nothing can match any more."""
         self._service.advance_watermark(watermark)
         timers = self.context.store.event_timers
         while (timer := timers.pop_due(watermark)) is not None:
@@ -216,8 +220,8 @@ class IntervalJoinOperator(ProcessOperator):
 
     def _refuse(self, value: Any, side: int) -> NoReturn:
         message = (
-            f"{self.context.name} (uid {self.context.uid}): the record {preview(value)} of the {_SIDES[side]} stream has no "
-            "timestamp, and an interval join works in event time only. Call assign_timestamps_and_watermarks("
+            f"{self.context.name} (uid {self.context.uid}): the record {preview(value)} of the {_SIDES[side]} stream "
+            "has no timestamp, and an interval join works in event time only. Call assign_timestamps_and_watermarks("
             "WatermarkStrategy.for_bounded_out_of_orderness(...).with_timestamp_assigner(...)) on both streams"
         )
         raise self.failure(TimeError(message), value)

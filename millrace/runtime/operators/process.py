@@ -182,4 +182,3 @@ class ProcessOperator(FunctionOperator):
             pending, self._side.pending = self._side.pending, {}
             for tag, (values, times) in pending.items():
                 self.output.emit_side(tag, Batch(values, times))
-

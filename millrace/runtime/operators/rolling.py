@@ -35,7 +35,7 @@ class ReduceOperator(FunctionOperator):
         assert batch.keys is not None
         reduce = self.function.call
         pane = self._table.pane(VOID)
-        results = []
+        results: list[Any] = []
         append = results.append
         records = iter(batch.values)
         try:
@@ -93,5 +93,3 @@ def field_aggregate(kind: str, position: Position, first: bool = True) -> Callab
     """
     aggregate: Callable[[Any, Any], Any] = getattr(_Aggregate(kind, position, first), kind)
     return aggregate
-
-

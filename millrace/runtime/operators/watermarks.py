@@ -84,6 +84,7 @@ class AssignWatermarks(Operator):
     def open(self) -> None:
         self._assigner = self.strategy.timestamp_assigner
         self._times = self.context.store.operator.per_task("splits", _no_splits)
+        self._ended = False
         self.refresh()
 
     def refresh(self) -> None:
@@ -114,15 +115,19 @@ class AssignWatermarks(Operator):
 
     def on_watermark(self, watermark: int) -> None:
         if watermark == LONG_MAX:
-            self._splits.clear()
+            self._ended = True
             self.output.emit_watermark(LONG_MAX)
 
     def on_idle(self, idle: bool) -> None:
-        return
+        if self.context.sources and idle != self._idle:
+            # Not a status of the stream but of this task: it has no split to read, so it cannot know any time.
+            self._idle = idle
+            self.output.emit_idle(idle)
 
     def end_epoch(self) -> tuple[()]:
         """An epoch's end asks every generator, and tells idle splits from busy ones."""
-        self.ask()
+        if not self._ended:
+            self.ask()
         self._times.value = (self._splits, self._valve.snapshot(), self._idle)
         return ()
 
@@ -167,7 +172,9 @@ class AssignWatermarks(Operator):
         try:
             timestamps = list(map(assigner, records, batch.times()))
         except Exception as error:
-            raise RecordFailure(error, self.context, "the timestamp assigner", last_taken(records, batch.values)) from error
+            raise RecordFailure(
+                error, self.context, "the timestamp assigner", last_taken(records, batch.values)
+            ) from error
         if set(map(type, timestamps)) - {int}:
             timestamps = [self._checked(time, value) for time, value in zip(timestamps, batch.values, strict=True)]
         return timestamps

@@ -69,7 +69,7 @@ class AlignedWindowOperator(WindowingOperator):
         heapify(self._agenda)
 
     def _last_due_end(self) -> int:
-        """The end of the latest window that the watermark has passed; records before it are in a window that has fired."""
+        """The end of the latest window that the watermark has passed; records before it are in one that has fired."""
         return window_start(self._watermark.value + 1, self._offset + self._size, self._slide)
 
     def process(self, batch: Batch, side: int = 0) -> None:
@@ -141,7 +141,7 @@ class AlignedWindowOperator(WindowingOperator):
     def _reopen(self, window: TimeWindow, keys: Sequence[Any], pane: dict[Any, Any]) -> None:
         """Take contents back that have fired.
 
-        Only after a change of parallelism can a window that has fired be ahead of the watermark, which then begins anew.
+        Only after a change of parallelism can a window that has fired be ahead of the watermark: that begins anew then.
         """
         fired = self._fired.panes[window]
         for key in keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from millrace.runtime.functions import UserFunction
@@ -38,6 +38,11 @@ class Contents(ABC):
     @abstractmethod
     def add(self, held: Any, value: Any) -> Any:
         """The contents with one record more."""
+
+    @property
+    def adder(self) -> Callable[[Any, Any], Any]:
+        """What add() does, without the way through this object if there is a shorter one."""
+        return self.add
 
     @abstractmethod
     def merge(self, first: Any, second: Any) -> Any:
@@ -84,6 +89,10 @@ class ReduceContents(Contents):
 
     def add(self, held: Any, value: Any) -> Any:
         return self._reduce(held, value)
+
+    @property
+    def adder(self) -> Callable[[Any, Any], Any]:
+        return self._reduce
 
     def merge(self, first: Any, second: Any) -> Any:
         return self._reduce(first, second)

@@ -125,8 +125,8 @@ class CountSlidingWindowAssigner(CountTumblingWindowAssigner):
         self.window_slide = positive(window_slide, "the slide of a count window", "count_window(100, 10)")
         if window_slide > window_size:
             message = (
-                f"a count window of {window_size} cannot slide by {window_slide}: records between two windows would be in "
-                f"none. Use a slide of at most {window_size}, or count_window({window_slide}) and take what you need of it"
+                f"a count window of {window_size} cannot slide by {window_slide}: records between two windows would be "
+                f"in none. Use a slide of at most {window_size}, or count_window({window_slide}) and take a part of it"
             )
             raise GraphError(message)
 

@@ -173,7 +173,7 @@ class DeltaEvictor(_OnceEvictor):
     def of(
         threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False
     ) -> DeltaEvictor:
-        """``delta_function(element, last)`` says how far apart two records are; an object with get_delta() will do, too."""
+        """``delta_function(element, last)`` says how far apart records are; an object with get_delta() will do, too."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue]) -> None:

@@ -90,8 +90,8 @@ class WindowStateStore:
 class _NoWindowState(WindowStateStore):
     def _get(self, descriptor: StateDescriptor) -> State:
         message = (
-            f"state {descriptor.get_name()!r}: windows that merge, such as sessions, have no state of their own, because "
-            "it could not be merged with them. Use context.global_state() instead, or keep it in the window's contents "
+            f"state {descriptor.get_name()!r}: windows that merge, such as sessions, have no state of their own, "
+            "because it could not be merged with them. Use context.global_state() instead, or keep it in the window's contents "
             "with aggregate()"
         )
         raise StateError(message)

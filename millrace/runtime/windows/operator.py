@@ -168,7 +168,7 @@ class WindowOperator(WindowingOperator):
     def _act(self, result: Any, key: Any, window: Any, state_window: Any) -> None:
         """Do what the trigger said."""
         if not isinstance(result, TriggerResult):
-            message = f"{self._trigger!r} returned {result!r}: return a TriggerResult, for example TriggerResult.CONTINUE"
+            message = f"{self._trigger!r} returned {result!r}: return a TriggerResult, such as TriggerResult.CONTINUE"
             raise TypeError(message)
         if result is not PURGE:
             held = self._table.pane(state_window).get(key, ABSENT)
@@ -259,8 +259,8 @@ class WindowOperator(WindowingOperator):
             past = result.max_timestamp() < now
         if past:
             message = (
-                f"{self.context.name} (uid {self.context.uid}): {self._assigner!r} merged windows into {result!r}, which "
-                f"was over before: the {clock} is at {now}. merge_windows() must return a window that ends no earlier "
+                f"{self.context.name} (uid {self.context.uid}): {self._assigner!r} merged windows into {result!r}, "
+                f"which was over before: the {clock} is at {now}. merge_windows() must return a window that ends no earlier "
                 "than those it is made of"
             )
             raise TimeError(message)

@@ -103,7 +103,7 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """Fold the merged windows' state into that of the new window; the state must be list, reducing or aggregating."""
+            """Fold the merged windows' state, list, reducing or aggregating, into that of the new window."""
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:

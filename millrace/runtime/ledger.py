@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from millrace.runtime.chunk import ChunkRow
 from millrace.runtime.codec import dump, load
 from millrace.runtime.coordinator import SourceCoordinator
 from millrace.runtime.failure import Failure
 from millrace.runtime.sink import Sink
+from millrace.runtime.spec import StageSpec
 from millrace.runtime.task import TaskReport
-from millrace.state.manifest import Manifest, StatePart, manifest_name, read_manifest
+from millrace.state.manifest import Manifest, OperatorEntry, StatePart, manifest_name, read_manifest
 from millrace.state.storage import Storage
 
-__all__ = ["EpochResult", "Ledger", "collect_result"]
+__all__ = ["EpochResult", "Ledger", "collect_result", "manifest_of", "operator_entries"]
+
+_MAX_DELTAS: Final = 50
+_MIN_DELTA_BYTES: Final = 1 << 20
 
 
 @dataclass
@@ -125,12 +129,8 @@ def _outgrown(parts: list[StatePart]) -> bool:
     return len(parts) > _MAX_DELTAS or deltas > max(parts[0].size, _MIN_DELTA_BYTES)
 
 
-_MAX_DELTAS = 50
-_MIN_DELTA_BYTES = 1 << 20
-
-
 def manifest_of(
-    epoch: int, coordinator: SourceCoordinator, fingerprint: str, job_name: str, operators: dict[str, Any]
+    epoch: int, coordinator: SourceCoordinator, fingerprint: str, job_name: str, operators: dict[str, OperatorEntry]
 ) -> Manifest:
     """A manifest with everything but the tasks' parts."""
     return Manifest(
@@ -139,5 +139,15 @@ def manifest_of(
         job_name,
         {uid: dict(splits) for uid, splits in coordinator.positions.items()},
         sorted(coordinator.finished),
+        dict(coordinator.split_parallelism),
         dict(operators),
     )
+
+
+def operator_entries(specs: Iterable[StageSpec]) -> dict[str, OperatorEntry]:
+    """Where a manifest says each operator's state is."""
+    return {
+        entry.uid: OperatorEntry(entry.name, spec.stage, entry.parallelism, entry.max_parallelism)
+        for spec in specs
+        for entry in spec.operators
+    }

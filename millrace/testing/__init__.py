@@ -1,0 +1,15 @@
+"""Testing programs without Spark: drive a function by hand, with your own watermarks and clock.
+
+>>> from millrace.testing import harness_for
+>>> with harness_for(lambda word: word.upper()) as harness:
+...     harness.process_element("hello", 5)
+...     harness.get_output()
+[('HELLO', 5)]
+"""
+
+from __future__ import annotations
+
+from millrace.testing.functions import harness_for
+from millrace.testing.harness import OperatorHarness
+
+__all__ = ["OperatorHarness", "harness_for"]

@@ -1,0 +1,138 @@
+"""A whole job in this process, without Spark: the same tasks, chunks, exchanges and manifests, in milliseconds."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable
+
+from millrace.common.cloudpickles import by_value
+from millrace.graph.compile import JobGraph
+from millrace.runtime.chunk import ChunkRow
+from millrace.runtime.coordinator import EpochPlan, SourceCoordinator
+from millrace.runtime.failure import describe_failure
+from millrace.runtime.ledger import Ledger, collect_result, manifest_of, operator_entries
+from millrace.runtime.operator import RecordFailure
+from millrace.runtime.restore import fingerprint, restore_task
+from millrace.runtime.sink import SinkOperator
+from millrace.runtime.spec import StageSpec, stage_spec
+from millrace.runtime.task import Task, TaskReport
+from millrace.state.manifest import latest_epoch
+from millrace.state.storage import Storage
+
+__all__ = ["LocalRun"]
+
+
+class LocalRun:
+    """Runs a compiled job here and now, as many records an epoch as you like, with crashes where you like.
+
+    For tests of whole programs: what it runs is what Spark's workers run, only the exchange is a Python list. Jobs with
+    ``from_spark`` sources need Spark.
+
+    >>> from millrace.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    >>> _ = env.from_sequence(1, 6).key_by(lambda n: n % 2).reduce(lambda a, b: a + b).print()
+    >>> LocalRun(env.compile("sums")).run(records_per_epoch=2)
+    ... # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        job: JobGraph,
+        *,
+        batch: bool = False,
+        storage: str | None = None,
+        clock: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.job = job
+        self.specs = [stage_spec(job, stage, batch=batch, parameters={}) for stage in job.stages]
+        self._code = {spec.stage: by_value(spec) for spec in self.specs}
+        self._clock = clock
+        self._fingerprint = fingerprint(self.specs)
+        sinks = {n.uid: n.node.operator.sink for n in job.nodes if isinstance(n.node.operator, SinkOperator)}
+        self._ledger = Ledger(Storage(storage or tempfile.mkdtemp(prefix="millrace-test-")), sinks)
+        sources = {n.uid: (n.node.source, n.parallelism) for n in job.nodes if n.node.source is not None}
+        self._coordinator = SourceCoordinator(sources)
+        self._tasks: dict[tuple[str, int], Task] = {}
+        self._epoch = 0
+        self._same_graph = True
+        last = latest_epoch(self._ledger.storage)
+        if last is not None:
+            self._resume(last)
+
+    @property
+    def done(self) -> bool:
+        """Whether all sources have come to their end."""
+        return self._coordinator.done
+
+    def run(self, records_per_epoch: int | None = None) -> None:
+        """Run to the end of bounded sources, in one epoch or in many."""
+        while not self.done:
+            self.run_epoch(records_per_epoch)
+
+    def run_epoch(self, records_per_split: int | None) -> None:
+        """One epoch: read, exchange, process, commit."""
+        plan = self._coordinator.plan(records_per_split)
+        epoch = self._epoch + 1
+        try:
+            rows = self._run_stages(plan, full=set(self._ledger.wants_full()))
+        except RecordFailure as failure:
+            raise describe_failure(failure).rebuild() from None
+        result = collect_result(rows)
+        self._coordinator.confirm(plan)
+        manifest = manifest_of(epoch, self._coordinator, self._fingerprint, self.job.name, operator_entries(self.specs))
+        self._ledger.commit(manifest, result)
+        self._epoch = epoch
+        self._same_graph = True
+
+    def crash(self) -> None:
+        """Lose everything that is only in memory; the next epoch starts from the last manifest."""
+        self._tasks.clear()
+
+    def _resume(self, epoch: int) -> None:
+        manifest = self._ledger.resume(epoch)
+        self._epoch = epoch
+        self._same_graph = manifest.fingerprint == self._fingerprint
+        self._coordinator.restore(manifest.positions, manifest.finished, manifest.split_parallelism)
+
+    def _run_stages(self, plan: EpochPlan, full: set[str]) -> list[ChunkRow]:
+        rows: list[ChunkRow] = []
+        for spec in self.specs:
+            made: list[ChunkRow] = []
+            for index in range(spec.tasks):
+                mine = [row for row in rows if row.target % spec.tasks == index]
+                made += self._run_task(spec, index, mine, plan, full)
+            rows = made
+        return rows
+
+    def _run_task(
+        self, spec: StageSpec, index: int, rows: list[ChunkRow], plan: EpochPlan, full: set[str]
+    ) -> Iterable[ChunkRow]:
+        task = self._task(spec, index)
+        made: list[ChunkRow] = []
+        if spec.level == 0:
+            parts = task.read(plan.ranges.get(index, []), plan.splits.get(index, {}), set(plan.ended))
+        else:
+            mine = [row for row in rows if row.level == spec.level]
+            made += [row for row in rows if row.level != spec.level]
+            mine.sort(key=lambda row: (row.watermark, row.channel, row.sequence))
+            parts = task.receive(mine, streaming=True)
+        for part in parts:
+            made += part
+        name = f"{spec.stage}/{index}"
+        known = self._ledger.last is not None and self._same_graph and name in self._ledger.last.parts
+        for end in task.end_epoch(last=plan.last, full=name in full or not known, with_state=True):
+            made += [task.to_driver(("report", end))] if isinstance(end, TaskReport) else end
+        if plan.last:
+            task.close()
+        return made
+
+    def _task(self, spec: StageSpec, index: int) -> Task:
+        task = self._tasks.get((spec.stage, index))
+        if task is None:
+            task = Task(pickle.loads(self._code[spec.stage]), index, self._clock)
+            if self._ledger.last is not None:
+                restore_task(task, self._ledger.storage, self._ledger.last, self._same_graph)
+            task.open()
+            self._tasks[spec.stage, index] = task
+        return task

@@ -1,0 +1,81 @@
+"""The interval join against two nested loops, whatever the order, the watermarks and the crashes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millrace.common.constants import LONG_MIN
+from millrace.common.output_tag import OutputTag
+from millrace.testing import harness_for
+
+LATE = (OutputTag("left"), OutputTag("right"))
+
+elements = st.tuples(st.just("element"), st.sampled_from([0, 1]), st.sampled_from("ab"), st.integers(-20, 20))
+watermarks = st.tuples(st.just("watermark"), st.sampled_from([0, 1]), st.integers(-25, 25))
+steps = st.lists(elements | elements | elements | watermarks | st.just(("restart",)), max_size=60)
+bounds = st.tuples(st.integers(-8, 8), st.integers(0, 8)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+def pair(left, right):
+    yield left, right
+
+
+def by_key(value):
+    return value[0]
+
+
+def nested_loops(script, lower, upper):
+    """All pairs of records on time, by definition."""
+    marks = [LONG_MIN, LONG_MIN]
+    watermark = LONG_MIN
+    sides: tuple[list, list] = ([], [])
+    late: tuple[list, list] = ([], [])
+    for number, step in enumerate(script):
+        if step[0] == "watermark":
+            marks[step[1]] = max(marks[step[1]], step[2])
+            watermark = max(watermark, min(marks))
+        elif step[0] == "element":
+            _, side, key, time = step
+            (late if time < watermark else sides)[side].append(((key, number), time))
+    pairs = [
+        ((left, right), max(left_time, right_time))
+        for left, left_time in sides[0]
+        for right, right_time in sides[1]
+        if left[0] == right[0] and left_time + lower <= right_time <= left_time + upper
+    ]
+    return pairs, late
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps, bounds)
+def test_as_nested_loops(script, interval) -> None:
+    harness = harness_for(pair, key_selector=by_key, interval=interval, late_tags=LATE)
+    joined = []
+    late: tuple[list, list] = ([], [])
+
+    def drain():
+        joined.extend(harness.get_output())
+        for side, tag in enumerate(LATE):
+            late[side].extend(harness.get_side_output(tag))
+        harness.clear_output()
+
+    for number, step in enumerate(script):
+        match step:
+            case ("element", side, key, time):
+                harness.process_batch([(key, number)], [time], side=side)
+            case ("watermark", 0, time):
+                harness.process_watermark1(time)
+            case ("watermark", 1, time):
+                harness.process_watermark2(time)
+            case _:
+                drain()
+                harness = harness.restore(harness.snapshot())
+    harness.process_watermark(100)
+    drain()
+    expected, expected_late = nested_loops(script, *interval)
+    assert Counter(joined) == Counter(expected)
+    assert late == expected_late
+    assert (harness.num_keyed_state_entries(), harness.num_event_time_timers()) == (0, 0)
