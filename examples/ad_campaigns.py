@@ -1,8 +1,8 @@
 """Views per campaign in 10-second windows of event time: a miniature of the Yahoo! streaming benchmark.
 
-Generated ad events are parsed, filtered to views, joined to their campaign and counted per campaign and window. Late events
-and malformed ones go to side outputs. At the end, plain Spark SQL counts the same input again, and the program says whether
-every window agrees.
+Generated ad events are parsed, filtered to views, joined to their campaign and counted per campaign and window. Late
+events and malformed ones go to side outputs. At the end, plain Spark SQL counts the same input again, and the program
+says whether every window agrees.
 
     python -m millrace run examples/ad_campaigns.py --events 300000
     python -m millrace run examples/ad_campaigns.py --unbounded        # until Ctrl-C

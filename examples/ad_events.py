@@ -15,8 +15,8 @@ _TYPES = ("view", "click", "purchase")
 class AdEvents:
     """Makes event number n, the same one however often and wherever it is asked for.
 
-    Event time runs at ``per_second`` events a second. Events arrive up to ``disorder_ms`` behind, and a share of them much
-    later than that; a share is malformed.
+    Event time runs at ``per_second`` events a second. Events arrive up to ``disorder_ms`` behind, and a share of them
+    much later than that; a share is malformed.
     """
 
     campaigns: int = 20

@@ -81,7 +81,8 @@ class AdView:
         """The outcome in a few lines."""
         seconds = max(time.monotonic() - self._begun, 0.001)
         return (
-            f"{self._events:,} events in {seconds:.1f} s ({self._events / seconds:,.0f} a second), {self._epoch} epochs, "
+            f"{self._events:,} events in {seconds:.1f} s ({self._events / seconds:,.0f} a second), "
+            f"{self._epoch} epochs, "
             f"{len(self.by_window):,} windows, {sum(self.by_window.values()):,} views counted, "
             f"{sum(self.late_by_window.values()):,} late, {self.malformed_count:,} malformed"
         )
@@ -100,7 +101,9 @@ class AdView:
         newest = sorted(self.by_window, key=lambda entry: (-entry[1], entry[0]))[:_ROWS]
         for campaign, start in newest:
             late = self.late_by_window.get((campaign, start), 0)
-            table.add_row(self._time(start), campaign, f"{self.by_window[campaign, start]:,}", f"{late:,}" if late else "")
+            table.add_row(
+                self._time(start), campaign, f"{self.by_window[campaign, start]:,}", f"{late:,}" if late else ""
+            )
         return Group(self._bar, table) if self._total else Group(table)
 
     @staticmethod

@@ -12,8 +12,8 @@
     └── JobError                the job failed or was stopped
         └── UserCodeError       a user function raised something that cannot be carried over as it is
 
-A user function's own exception is not wrapped: `execute()` raises the very type the function raised, with notes that name
-the operator, its uid and the record.
+A user function's own exception is not wrapped: `execute()` raises the very type the function raised, with notes that
+name the operator, its uid and the record.
 
 >>> try:
 ...     raise GraphError("union of nothing: pass at least one stream")

@@ -10,7 +10,8 @@ __all__ = ["OutputTag"]
 class OutputTag:
     """Names a side output and, optionally, the type of what goes there.
 
-    A function sends to it with ``yield tag, value`` or ``ctx.output(tag, value)``; ``stream.get_side_output(tag)`` reads it.
+    A function sends to it with ``yield tag, value`` or ``ctx.output(tag, value)``; ``stream.get_side_output(tag)``
+    reads it.
 
     >>> late = OutputTag("late")
     >>> late.tag_id

@@ -14,7 +14,8 @@ __all__ = ["CallbackSink"]
 class CallbackSink(Sink[Any]):
     """Calls a function of the driver with the results of every committed epoch: for live views, notebooks and tests.
 
-    The function never leaves this process, so it may touch whatever it likes. It gets a list, in the order of the tasks.
+    The function never leaves this process, so it may touch whatever it likes. It gets a list, in the order of the
+    tasks.
 
     >>> seen = []
     >>> sink = CallbackSink(seen.extend)

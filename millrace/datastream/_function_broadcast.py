@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from millrace.common.output_tag import OutputTag
 from millrace.datastream._function_basic import Function
+from millrace.runtime.operators.broadcast import BroadcastContext, ReadOnlyBroadcastContext
 from millrace.runtime.operators.process import TimeDomain
 from millrace.runtime.timer_service import TimerService
 from millrace.state.descriptors import MapStateDescriptor, StateDescriptor
@@ -139,3 +140,10 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[OUT] | None:
         """Called when a timer of the keyed side fires."""
         return None
+
+
+BroadcastProcessFunction.Context.register(BroadcastContext)
+BroadcastProcessFunction.ReadOnlyContext.register(ReadOnlyBroadcastContext)
+KeyedBroadcastProcessFunction.Context.register(BroadcastContext)
+KeyedBroadcastProcessFunction.ReadOnlyContext.register(ReadOnlyBroadcastContext)
+KeyedBroadcastProcessFunction.OnTimerContext.register(ReadOnlyBroadcastContext)

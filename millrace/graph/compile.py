@@ -112,7 +112,8 @@ def compile_graph(
     """Decide everything that the program leaves open, or say why it cannot run."""
     if not any(node.kind is NodeKind.SINK for node in nodes):
         message = (
-            "the program has no sink, so it would have no effect. End a stream with print(), sink_to(...), add_sink(...) "
+            "the program has no sink, so it would have no effect. End a stream with print(), "
+            "sink_to(...), add_sink(...) "
             "or execute_and_collect() before execute()"
         )
         raise GraphError(message)
@@ -184,7 +185,8 @@ def _partitioner(edge: Edge, source: JobNode, target: JobNode) -> Partitioner:
     if isinstance(edge.partitioner, Forward) and not same:
         message = (
             f"forward() from {source.node.describe()} (parallelism {source.parallelism}) to {target.node.describe()} "
-            f"(parallelism {target.parallelism}): forwarding keeps a record in its task, so both need the same parallelism. "
+            f"(parallelism {target.parallelism}): forwarding keeps a record in its task, so both need the "
+            "same parallelism. "
             "Use rebalance(), or give both the same set_parallelism"
         )
         raise GraphError(message)
@@ -197,7 +199,8 @@ def _check_uids(jobs: Iterable[JobNode]) -> None:
         other = owners.setdefault(job.uid, job)
         if other is not job:
             message = (
-                f"the uid {job.uid!r} is given to both {other.name!r} and {job.name!r}: a uid is the address of an operator's "
+                f"the uid {job.uid!r} is given to both {other.name!r} and {job.name!r}: a uid is the "
+                "address of an operator's "
                 "state, so each operator needs one of its own"
             )
             raise GraphError(message)

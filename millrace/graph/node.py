@@ -44,8 +44,9 @@ class Edge:
 class Node:
     """One step of the program.
 
-    ``operator`` is a template: it is pickled once and every task unpickles an instance of its own. ``source`` is there for
-    sources that Millrace reads itself, ``external`` for those that Spark reads (an object of the Spark layer, never pickled).
+    ``operator`` is a template: it is pickled once and every task unpickles an instance of its own. ``source`` is
+    there for sources that Millrace reads itself, ``external`` for those that Spark reads (an object of the Spark
+    layer, never pickled).
     """
 
     id: int

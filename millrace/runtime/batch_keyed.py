@@ -14,8 +14,8 @@ __all__ = ["BatchKeyedOperator"]
 class BatchKeyedOperator(Operator):
     """Gathers the input by key, then runs the operator inside key by key, each with its own end of time.
 
-    Within a key, records come in the order of their timestamps. Keys come in their natural order where they have one, else
-    in the order of their first record.
+    Within a key, records come in the order of their timestamps. Keys come in their natural order where they have one,
+    else in the order of their first record.
     """
 
     def __init__(self, inner: Operator) -> None:

@@ -1,7 +1,7 @@
 """Chunks: what crosses an exchange.
 
-A row that Spark moves is not a record but a chunk of thousands of records, with the watermarks that stand between them, so
-that neither the JVM nor the crossing into Python is paid for per record.
+A row that Spark moves is not a record but a chunk of thousands of records, with the watermarks that stand between
+them, so that neither the JVM nor the crossing into Python is paid for per record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from millrace.runtime.codec import dump, load
 __all__ = ["CHUNK_RECORDS", "DRIVER", "ChunkBuffer", "ChunkRow", "Mark", "channel_id", "channel_task", "decode"]
 
 CHUNK_RECORDS: Final = 8192
-"""Records of a full chunk: large enough that its costs vanish among the records, small enough to keep channels interleaved."""
+"""Records of a full chunk: large enough that its costs vanish among the records, small enough to keep channels
+interleaved."""
 
 DRIVER: Final = 1 << 20
 """The level of rows that are meant for the driver: commit rows, printed lines, collected records, errors."""

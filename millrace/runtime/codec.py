@@ -1,4 +1,5 @@
-"""Bytes of records and of state: pickle, and cloudpickle for instances of classes that exist only in the running program."""
+"""Bytes of records and of state: pickle, and cloudpickle for instances of classes that exist only in the running
+program."""
 
 from __future__ import annotations
 

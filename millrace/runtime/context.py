@@ -97,7 +97,8 @@ class RuntimeContext:
 def refuse_unkeyed(context: OperatorContext, what: str) -> NoReturn:
     """Keyed state or timers without a key: say what to change."""
     message = (
-        f"{context.name} (uid {context.uid}) uses {what} on a stream without keys. Keyed state and timers belong to a key: "
+        f"{context.name} (uid {context.uid}) uses {what} on a stream without keys. Keyed state and timers "
+        "belong to a key: "
         "call key_by(...) before this operator"
     )
     raise StateError(message)

@@ -14,7 +14,8 @@ __all__ = ["EpochPlan", "SourceCoordinator"]
 
 @dataclass
 class EpochPlan:
-    """What the source tasks of one epoch read. ``splits`` are all that a task owns, whether there is something to read or not."""
+    """What the source tasks of one epoch read. ``splits`` are all that a task owns, whether there is something to
+    read or not."""
 
     ranges: dict[int, list[ReadRange]] = field(default_factory=dict)
     splits: dict[int, dict[str, list[str]]] = field(default_factory=dict)
@@ -56,8 +57,8 @@ class SourceCoordinator:
     >>> class Numbers(Source[int]):
     ...     bounded = True
     ...     def splits(self, parallelism): return {"0": 0}
-    ...     def advance(self, split, position, limit): return min(5, position + (limit or 5)), position + (limit or 5) >= 5
-    ...     def read(self, split, start, end): yield list(range(start, end))
+    ...     def advance(self, split, position, limit): return min(5, position + (limit or 5)), position + (limit or 5)
+    >= 5 ...     def read(self, split, start, end): yield list(range(start, end))
     >>> coordinator = SourceCoordinator({"n": (Numbers(), 1)})
     >>> plan = coordinator.plan(limit=3)
     >>> [(piece.start, piece.end) for piece in plan.ranges[0]], plan.last

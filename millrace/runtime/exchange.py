@@ -137,7 +137,8 @@ class ExchangeWriter:
 
 
 def _extend_times(buffer: ChunkBuffer, times: list[int] | None, count: int, start: bool = False) -> None:
-    """Timestamps of a chunk are all there or none: pad with "no timestamp" where a batch without them meets one with."""
+    """Timestamps of a chunk are all there or none: pad with "no timestamp" where a batch without them meets one
+    with."""
     held = len(buffer.values)
     if (times is not None or start) and len(buffer.timestamps) < held:
         buffer.timestamps.extend([LONG_MIN] * (held - len(buffer.timestamps)))

@@ -1,4 +1,5 @@
-"""Reading and replacing one field of a record, whatever its shape: tuple, list, Row, dict, dataclass or a plain value."""
+"""Reading and replacing one field of a record, whatever its shape: tuple, list, Row, dict, dataclass or a plain
+value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What an operator is: the smallest thing that a task runs.
 
-Records reach an operator in batches, lists that were cut only where a watermark stands between two records, so that the work
-per record is the user's own function and little else. A batch's lists may be shared with other operators: nobody writes to
-a list it was given.
+Records reach an operator in batches, lists that were cut only where a watermark stands between two records, so that
+the work per record is the user's own function and little else. A batch's lists may be shared with other operators:
+nobody writes to a list it was given.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Clock = Callable[[], int]
 class Batch:
     """Records between two watermarks.
 
-    ``timestamps`` is None when no record has one; a single record without one carries LONG_MIN. ``keys`` is there after a key_by.
+    ``timestamps`` is None when no record has one; a single record without one carries LONG_MIN. ``keys`` is there
+    after a key_by.
 
     >>> batch = Batch(["a", "b"], [1, 2])
     >>> len(batch), batch.times()
@@ -177,8 +178,8 @@ class Operator(ABC):
     """Turns batches into batches. One instance lives in one task, across all its epochs.
 
     Life: ``setup`` (the task wires it), the task restores ``context.store``, ``open``, then any number of ``process``,
-    ``on_watermark``, ``on_processing_time`` and, at the end of every epoch, ``end_epoch``; ``finish`` at the end of bounded
-    input, after the watermark LONG_MAX; ``close``.
+    ``on_watermark``, ``on_processing_time`` and, at the end of every epoch, ``end_epoch``; ``finish`` at the end of
+    bounded input, after the watermark LONG_MAX; ``close``.
 
     An operator that changes what it remembers keeps it in ``context.store``: the task takes the deltas from there.
     """

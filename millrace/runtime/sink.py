@@ -46,8 +46,8 @@ class SinkWriter(ABC, Generic[T]):
 class Sink(ABC, Generic[T]):
     """Where a stream ends.
 
-    ``create_writer`` is called in each task. ``commit`` is called on the driver with everything the writers prepared, after
-    the epoch's manifest is safe; after a crash it may be called again with the same committables, so it has to be
+    ``create_writer`` is called in each task. ``commit`` is called on the driver with everything the writers prepared,
+    after the epoch's manifest is safe; after a crash it may be called again with the same committables, so it has to be
     idempotent.
 
     >>> class Shout(Sink[str]):

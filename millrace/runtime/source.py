@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Source(ABC, Generic[T]):
     """A stream that can be read again: numbered splits, each with positions that can be written down as JSON.
 
-    The driver asks ``splits`` and ``advance`` to plan an epoch; tasks ``read`` exactly the planned ranges, as often as a
-    failure makes it necessary. That is all it takes for exactly-once input.
+    The driver asks ``splits`` and ``advance`` to plan an epoch; tasks ``read`` exactly the planned ranges, as often
+    as a failure makes it necessary. That is all it takes for exactly-once input.
 
     >>> class Letters(Source[str]):
     ...     bounded = True
@@ -40,7 +40,8 @@ class Source(ABC, Generic[T]):
 
     @abstractmethod
     def splits(self, parallelism: int) -> dict[str, Any]:
-        """The splits there are now, with the position each starts at. Asked again for every epoch: new ones may appear."""
+        """The splits there are now, with the position each starts at. Asked again for every epoch: new ones may
+        appear."""
 
     @abstractmethod
     def advance(self, split: str, position: Any, limit: int | None) -> tuple[Any, bool]:

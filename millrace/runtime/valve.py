@@ -16,8 +16,8 @@ class Valve:
     The combined watermark is the minimum over the channels that are not idle and only ever grows. When the last active
     channel becomes idle, the greatest watermark seen is let through first, then the whole input is idle.
 
-    A channel that comes back from idleness behind the combined watermark counts again once it has caught up, as at a task's
-    inputs; ``wait_for_returning`` makes it count at once, as among the splits of a source.
+    A channel that comes back from idleness behind the combined watermark counts again once it has caught up, as at a
+    task's inputs; ``wait_for_returning`` makes it count at once, as among the splits of a source.
 
     >>> valve = Valve(["a", "b"])
     >>> valve.watermark("a", 12), valve.watermark("b", 8)

@@ -96,6 +96,7 @@ class SparkJobClient(JobClient):
 
 def _no_savepoints() -> JobError:
     return JobError(
-        "savepoints are not available in this version. A job with execution.checkpointing.dir continues from its last epoch "
+        "savepoints are not available in this version. A job with execution.checkpointing.dir continues "
+        "from its last epoch "
         "when it is started again"
     )

@@ -28,8 +28,8 @@ __all__ = ["job_as_data_frame"]
 def job_as_data_frame(job: JobGraph, settings: JobSettings, spark: SparkSession, schema: Any) -> DataFrame:
     """Run a bounded job and give what its one sink collected as a DataFrame.
 
-    The records stay in Spark: the rows that would go to the driver are kept by Spark and decoded by its workers. Without a
-    schema, the first record decides.
+    The records stay in Spark: the rows that would go to the driver are kept by Spark and decoded by its workers.
+    Without a schema, the first record decides.
     """
     if not job.bounded:
         message = "to_spark() needs a bounded stream: a stream without end has no DataFrame. Use a sink instead"
@@ -67,7 +67,10 @@ def _schema(spark: SparkSession, schema: Any, first: Any) -> StructType:
     if isinstance(schema, str):
         return spark.createDataFrame([], schema).schema
     if first is None:
-        message = "to_spark(): the stream is empty, so its columns are unknown. Give a schema: to_spark('name string, n long')"
+        message = (
+            "to_spark(): the stream is empty, so its columns are unknown. Give a schema: to_spark('name "
+            "string, n long')"
+        )
         raise GraphError(message)
     values, names = _fields(first)
     return spark.createDataFrame([tuple(values)], schema or names).schema

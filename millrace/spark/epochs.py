@@ -41,8 +41,8 @@ class EpochSettings:
 class EpochLoop:
     """Runs the plan over streaming DataFrames: Spark calls ``_on_batch`` once for each micro-batch.
 
-    Spark's micro-batch gives the rhythm and, for sources that Spark reads, the data; sources of our own are planned here,
-    and the plan is logged before the epoch runs, so that a replay reads the same.
+    Spark's micro-batch gives the rhythm and, for sources that Spark reads, the data; sources of our own are planned
+    here, and the plan is logged before the epoch runs, so that a replay reads the same.
     """
 
     def __init__(
@@ -133,7 +133,8 @@ class EpochLoop:
         return None
 
     def _due(self) -> bool:
-        """Whether an epoch is needed though there is nothing to read: a timer, an idleness probe, the very first one."""
+        """Whether an epoch is needed though there is nothing to read: a timer, an idleness probe, the very first
+        one."""
         if self._last_run == 0.0:
             return True
         if self._next_timer is not None and self._next_timer <= time.time() * 1000:

@@ -15,8 +15,8 @@ EPOCH_PROPERTY: Final = "millrace.epoch"
 class EpochOrder:
     """One epoch's work, the same for all tasks.
 
-    ``base`` is the epoch whose manifest holds the state to start from (0: none), ``attempts`` the Spark attempt that made
-    each task's part of it. ``plan`` is the read plan, or the name of the file that holds it when it is long.
+    ``base`` is the epoch whose manifest holds the state to start from (0: none), ``attempts`` the Spark attempt that
+    made each task's part of it. ``plan`` is the read plan, or the name of the file that holds it when it is long.
     """
 
     run: str

@@ -107,7 +107,8 @@ def _pickled(spec: StageSpec) -> bytes:
         culprit = next((entry for entry in spec.operators if not _can_pickle(entry.operator)), None)
         where = f"operator {culprit.name!r}" if culprit is not None else "the program"
         message = (
-            f"{where} cannot be sent to the workers: {error}. Open connections, locks and the like in open() instead of "
+            f"{where} cannot be sent to the workers: {error}. Open connections, locks and the like in "
+            "open() instead of "
             "capturing them in the function"
         )
         raise GraphError(message) from error

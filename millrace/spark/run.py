@@ -151,7 +151,8 @@ class JobRun:
         bounded = [source.bounded for source in external]
         if external and any(bounded) and not self.job.bounded:
             message = (
-                "a batch DataFrame (from_spark) cannot be mixed with an unbounded source: Spark does not run both in one plan. "
+                "a batch DataFrame (from_spark) cannot be mixed with an unbounded source: Spark does not "
+                "run both in one plan. "
                 "Read it with spark.readStream, or collect it into from_collection"
             )
             raise ConfigurationError(message)

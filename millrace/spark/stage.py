@@ -83,7 +83,8 @@ _installed: set[bytes] = set()
 
 
 def run_stage(code: StageCode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One epoch of one task. Whatever happens, the input is read to its end, or Spark would not use the worker again."""
+    """One epoch of one task. Whatever happens, the input is read to its end, or Spark would not use the worker
+    again."""
     _tune_worker()
     context = TaskContext.get()
     assert context is not None
@@ -241,7 +242,8 @@ def _records(batches: Iterator[pa.RecordBatch]) -> Iterator[Batch]:
 
 
 def _install_main_classes(data: bytes) -> None:
-    """Make classes of the user's main program findable here under their own names, so that records pickle by reference."""
+    """Make classes of the user's main program findable here under their own names, so that records pickle by
+    reference."""
     if data in _installed:
         return
     main = sys.modules["__main__"]

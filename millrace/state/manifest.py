@@ -1,7 +1,7 @@
 """The manifest of an epoch: the one file whose appearance makes the epoch real (rule M4).
 
-It names everything the epoch left behind: how far each source was read, where each task's state is, what the sinks have to
-commit. Whatever no manifest names does not exist.
+It names everything the epoch left behind: how far each source was read, where each task's state is, what the sinks
+have to commit. Whatever no manifest names does not exist.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class OperatorEntry:
 
 @dataclass
 class Manifest:
-    """Everything that an epoch left behind. ``parts`` lists, for each task ("stage/index"), the last full snapshot and the
-    deltas after it."""
+    """Everything that an epoch left behind. ``parts`` lists, for each task ("stage/index"), the last full snapshot
+    and the deltas after it."""
 
     epoch: int
     fingerprint: str
@@ -74,7 +74,10 @@ class Manifest:
             content = json.loads(data)
             version = content["version"]
             if version > FORMAT_VERSION:
-                message = f"{name} has format {version}; this version of Millrace reads up to {FORMAT_VERSION}: upgrade Millrace"
+                message = (
+                    f"{name} has format {version}; this version of Millrace reads up to {FORMAT_VERSION}: "
+                    f"upgrade Millrace"
+                )
                 raise RestoreError(message)
             content["operators"] = {uid: OperatorEntry(**entry) for uid, entry in content["operators"].items()}
             content["parts"] = {task: [StatePart(**part) for part in parts] for task, parts in content["parts"].items()}

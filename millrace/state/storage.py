@@ -83,7 +83,8 @@ def _open_fsspec(location: str, cause: Exception) -> tuple[Any, str]:
         import fsspec
     except ImportError:
         message = (
-            f"cannot open checkpoint storage {location!r}: {cause}. For file systems beyond local disks, HDFS, S3 and GCS, "
+            f"cannot open checkpoint storage {location!r}: {cause}. For file systems beyond local disks, "
+            "HDFS, S3 and GCS, "
             "run: pip install fsspec"
         )
         raise ConfigurationError(message) from cause

@@ -251,7 +251,9 @@ def test_a_join_function_has_keyed_state() -> None:
 @pytest.mark.parametrize(("side", "name"), [(0, "left"), (1, "right")])
 def test_a_record_without_a_timestamp_is_an_error(side: int, name: str) -> None:
     harness = joining(0, 1, name="match", uid="match-1")
-    with pytest.raises(TimeError, match=rf"match \(uid match-1\).*'x' of the {name} stream has no timestamp.*assign_tim"):
+    with pytest.raises(
+        TimeError, match=rf"match \(uid match-1\).*'x' of the {name} stream has no timestamp.*assign_tim"
+    ):
         harness.process_batch(["w", "x"], [1, None], side=side)
 
 

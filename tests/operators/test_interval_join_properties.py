@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from millrace.common.constants import LONG_MIN
 from millrace.common.output_tag import OutputTag
+from millrace.runtime.codec import dump, load
+from millrace.state import VOID, OperatorStore
 from millrace.testing import harness_for
 
 LATE = (OutputTag("left"), OutputTag("right"))
@@ -79,3 +81,25 @@ def test_as_nested_loops(script, interval) -> None:
     assert Counter(joined) == Counter(expected)
     assert late == expected_late
     assert (harness.num_keyed_state_entries(), harness.num_event_time_timers()) == (0, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps, bounds)
+def test_deltas_add_up_to_the_whole_state(script, interval) -> None:
+    harness = harness_for(pair, key_selector=by_key, interval=interval).open()
+    store, copy = harness.context.store, OperatorStore()
+    for number, step in enumerate(script):
+        match step:
+            case ("element", side, key, time):
+                harness.process_batch([(key, number)], [time], side=side)
+            case ("watermark", _, time):
+                harness.process_watermark(time)
+            case _:
+                copy.apply(load(dump(store.delta())))
+    copy.apply(load(dump(store.delta())))
+    assert contents(copy) == contents(store)
+
+
+def contents(store: OperatorStore):
+    tables = {name: table.panes[VOID] for name, table in store.keyed.tables().items() if len(table)}
+    return tables, set(store.event_timers)

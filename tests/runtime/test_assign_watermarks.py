@@ -17,7 +17,9 @@ from millrace.state.store import OperatorStore
 class Stage:
     """An assigner in a source task with the given splits."""
 
-    def __init__(self, strategy: WatermarkStrategy, splits: tuple[str, ...] = ("s",), every_record: bool = False) -> None:
+    def __init__(
+        self, strategy: WatermarkStrategy, splits: tuple[str, ...] = ("s",), every_record: bool = False
+    ) -> None:
         self.now = 0
         self.cursor = SplitCursor()
         self.cursor.active = {"src": list(splits)}

@@ -29,7 +29,9 @@ from millrace.state.key_groups import key_group, subtask_of_group
 from millrace.state.store import OperatorStore
 
 
-def writer_for(partitioner: Partitioner, targets: int, task: int = 0, tasks: int = 1) -> tuple[ExchangeWriter, list[ChunkRow]]:
+def writer_for(
+    partitioner: Partitioner, targets: int, task: int = 0, tasks: int = 1
+) -> tuple[ExchangeWriter, list[ChunkRow]]:
     rows: list[ChunkRow] = []
     context = OperatorContext("op", "op-uid", OperatorStore(), lambda: 0)
     routing = make_router(partitioner, task=task, tasks=tasks, targets=targets, max_parallelism=128, context=context)
@@ -171,5 +173,3 @@ def test_an_answer_out_of_range_says_the_range() -> None:
         writer.write(Batch([1]))
     assert isinstance(caught.value.error, GraphError)
     assert "there are 2 partitions, numbered from 0" in str(caught.value.error)
-
-

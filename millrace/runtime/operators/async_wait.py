@@ -32,6 +32,15 @@ class AsyncWaitOperator(FunctionOperator):
     ``ordered`` gives results in the order of the input, else they come in the order of completion. A record that takes
     longer than ``timeout_ms``, all retries included, gives what ``timeout(value)`` returns, or fails; 0 means no limit.
     ``retry_strategy`` (an AsyncRetryStrategy) says which results and errors call for another attempt, and when.
+
+    >>> from millrace.testing import harness_for
+    >>> async def look_up(value):
+    ...     await asyncio.sleep(0)
+    ...     return [value + 1]
+    >>> with harness_for(look_up, operation="async", capacity=10) as harness:
+    ...     harness.process_batch([1, 2, 3])
+    ...     harness.outputs()
+    [2, 3, 4]
     """
 
     def __init__(

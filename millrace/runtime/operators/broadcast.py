@@ -100,6 +100,19 @@ class BroadcastProcessOperator(ProcessOperator):
     """Runs BroadcastProcessFunction and KeyedBroadcastProcessFunction: data on side 0, the broadcast stream on side 1.
 
     ``function`` names ``process_element``. Broadcast state can be changed from side 1 only (rule 27).
+
+    >>> from millrace.testing import harness_for
+    >>> rules = MapStateDescriptor("rules")
+    >>> class Allowed:
+    ...     def process_element(self, value, ctx):
+    ...         return [value] if value in ctx.get_broadcast_state(rules) else None
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(rules)[value] = True
+    >>> harness = harness_for(Allowed(), broadcast_state=rules)
+    >>> harness.process_broadcast_element("tea")
+    >>> harness.process_batch(["rum", "tea"])
+    >>> harness.outputs()
+    ['tea']
     """
 
     def __init__(self, function: UserFunction, descriptors: tuple[MapStateDescriptor, ...], keyed: bool) -> None:

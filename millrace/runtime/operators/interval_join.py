@@ -77,6 +77,13 @@ class IntervalJoinOperator(ProcessOperator):
 
     ``function`` has ``process_element(left, right, ctx)`` or is called with ``(left, right)``; it yields or returns its
     results. Both bounds are inclusive. Late records go to the side output named by their side's tag, or are dropped.
+
+    >>> from millrace.testing import harness_for
+    >>> harness = harness_for(lambda left, right: [left + right], key_selector=len, interval=(0, 5))
+    >>> harness.process_element1("l", 10)
+    >>> harness.process_batch("rst", [15, 16, 9], side=1)
+    >>> harness.get_output()
+    [('lr', 15)]
     """
 
     def __init__(

@@ -69,8 +69,8 @@ class _SplitTime:
 class AssignWatermarks(Operator):
     """Gives records their timestamps and makes watermarks, per source split (rules 1, 2, 4 and M1).
 
-    Upstream watermarks and idleness end here, except LONG_MAX. A record goes on before the generator sees it, so a watermark
-    for it follows it.
+    Upstream watermarks and idleness end here, except LONG_MAX. A record goes on before the generator sees it, so a
+    watermark for it follows it.
     """
 
     def __init__(self, strategy: WatermarkStrategy, every_record: bool = False) -> None:
@@ -193,7 +193,8 @@ class AssignWatermarks(Operator):
         values: list[Any],
         timestamps: list[int],
     ) -> None:
-        """The common generator needs only the greatest timestamp, so cut where it is due instead of asking at each record."""
+        """The common generator needs only the greatest timestamp, so cut where it is due instead of asking at each
+        record."""
         start = 0
         while start < len(values):
             stop = min(len(values), start + PERIODIC_RECORDS - split.since_asked)

@@ -120,7 +120,7 @@ class WindowSpec:
                     "aggregate() takes an AggregateFunction with create_accumulator, add, get_result and merge",
                 )
         if self.reduce is not None and not callable(getattr(self.reduce, "reduce", self.reduce)):
-            self._fail(f"{self.reduce!r} can not be called", "Give reduce() a function of two values or a ReduceFunction")
+            self._fail(f"{self.reduce!r} can not be called", "Give reduce() a function of two values")
         if self.function_kind is not WindowFunctionKind.PASS_THROUGH:
             method = "process" if self.function_kind.value.startswith("process") else "apply"
             if not callable(getattr(self.function, method, self.function)):

@@ -91,8 +91,9 @@ class _NoWindowState(WindowStateStore):
     def _get(self, descriptor: StateDescriptor) -> State:
         message = (
             f"state {descriptor.get_name()!r}: windows that merge, such as sessions, have no state of their own, "
-            "because it could not be merged with them. Use context.global_state() instead, or keep it in the window's contents "
-            "with aggregate()"
+            "because it could not be merged with them. Use context.global_state() instead, or keep it in "
+            "the contents of "
+            "the window, with aggregate()"
         )
         raise StateError(message)
 

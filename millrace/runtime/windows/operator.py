@@ -260,7 +260,7 @@ class WindowOperator(WindowingOperator):
         if past:
             message = (
                 f"{self.context.name} (uid {self.context.uid}): {self._assigner!r} merged windows into {result!r}, "
-                f"which was over before: the {clock} is at {now}. merge_windows() must return a window that ends no earlier "
-                "than those it is made of"
+                f"which was over before: the {clock} is at {now}. merge_windows() must return a window that ends no "
+                "earlier than those it is made of"
             )
             raise TimeError(message)

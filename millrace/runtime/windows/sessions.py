@@ -213,9 +213,10 @@ class SessionWindowOperator(WindowingOperator):
         self._table.touched(VOID).update(changed)
         if held:
             try:
-                self.output.emit(Batch(self._contents.results(held), times))
+                results = self._contents.results(held)
             except Exception as error:
                 raise self._failure(error, "get_result()", f"sessions up to {watermark}") from error
+            self.output.emit(Batch(results, times))
         self._emitter.flush(self.output)
         self.output.emit_watermark(watermark)
 
