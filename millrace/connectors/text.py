@@ -34,8 +34,8 @@ class TextFileSource(Source[str]):
     """The lines of files, without their line ends: a file, a directory, a pattern, or several of them.
 
     Each file is a split and is read in order; its position is a byte offset, always at the start of a line. Compressed
-    files (``.gz``, ``.bz2``, ``.xz``) and charsets of two or four bytes a character cannot be entered in the middle: these
-    are read in one go. In a directory, files that begin with ``.`` or ``_`` are left out.
+    files (``.gz``, ``.bz2``, ``.xz``) and charsets of two or four bytes a character cannot be entered in the middle:
+    these are read in one go. In a directory, files that begin with ``.`` or ``_`` are left out.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "words.txt"

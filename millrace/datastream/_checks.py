@@ -55,10 +55,16 @@ def name_of(function: Any) -> str:
 
 
 def check_function(
-    function: Any, where: str, kinds: tuple[type, ...], methods: tuple[str, ...], *, plain: bool = True
+    function: Any,
+    where: str,
+    kinds: tuple[type, ...],
+    methods: tuple[str, ...],
+    *,
+    plain: bool = True,
+    travels: bool = True,
 ) -> None:
     """A GraphError unless ``function`` can be used: one of the classes, an object with the methods, or a callable."""
-    wanted = " or ".join(f"a {kind.__name__}" for kind in kinds) + (" or a function" if plain else "")
+    wanted = " or ".join([*(f"a {kind.__name__}" for kind in kinds), *(["a function"] if plain else [])])
     if isinstance(function, type) and issubclass(function, f.Function):
         message = f"{where} takes {wanted}, not a class: pass an instance, {function.__name__}()"
         raise GraphError(message)
@@ -72,7 +78,8 @@ def check_function(
         if not usable and not (plain and callable(function)):
             message = f"{where} takes {wanted}, not {function!r}"
             raise GraphError(message)
-    check_travels(function, where)
+    if travels:
+        check_travels(function, where)
 
 
 def check_travels(value: Any, where: str) -> None:

@@ -135,7 +135,7 @@ class EnvironmentSettings:
             raise ConfigurationError(message) from None
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Note how long records may be gathered before they are sent. Chunks are sent when full or when an epoch ends."""
+        """Note how long records may be gathered before they are sent; chunks go when full, or at an epoch's end."""
         if timeout_millis < -1:
             message = f"set_buffer_timeout: {timeout_millis} ms; use 0 or more, or -1 to send full buffers only"
             raise ConfigurationError(message)
@@ -209,7 +209,9 @@ class EnvironmentSettings:
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """What was asked of enable_changelog_state_backend; None if nothing was."""
-        return self._configuration.get_boolean(CHANGELOG, False) if self._configuration.contains_key(CHANGELOG) else None
+        return (
+            self._configuration.get_boolean(CHANGELOG, False) if self._configuration.contains_key(CHANGELOG) else None
+        )
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
         """Set where savepoints go that name no directory."""
@@ -240,6 +242,15 @@ class EnvironmentSettings:
         own = self._execution_config.get_restart_strategy()
         fallback = isinstance(own, RestartStrategies.FallbackRestartStrategyConfiguration)
         return RestartStrategies.from_configuration(self._configuration) if fallback else own
+
+    def _settings_by_key(self) -> dict[str, str]:
+        """All settings as a job gets them: those made by a method as keys, too."""
+        interval = self._execution_config.get_auto_watermark_interval()
+        return {
+            **self._configuration.to_dict(),
+            WATERMARK_INTERVAL: f"{interval} ms",
+            **_restart_keys(self._execution_config.get_restart_strategy()),
+        }
 
     # Kept for older programs
 
@@ -283,3 +294,35 @@ def _parse_parameters(text: str) -> dict[str, str]:
     """Parameters as configuration files write them: ``user:ann,limit:5``."""
     pairs = [pair.partition(":") for pair in text.split(",") if pair.strip()]
     return {key.strip().strip("'\""): value.strip().strip("'\"") for key, _, value in pairs}
+
+
+def _restart_keys(strategy: RestartStrategyConfiguration) -> dict[str, str]:
+    """The ``restart-strategy.*`` settings that stand for a strategy; none for the fall-back."""
+    made: dict[str, Any]
+    match strategy:
+        case RestartStrategies.NoRestartStrategyConfiguration():
+            kind, made = "none", {}
+        case RestartStrategies.FixedDelayRestartStrategyConfiguration(attempts, delay):
+            kind, made = "fixed-delay", {"attempts": attempts, "delay": f"{delay} ms"}
+        case RestartStrategies.FailureRateRestartStrategyConfiguration(rate, interval, delay):
+            kind = "failure-rate"
+            made = {
+                "max-failures-per-interval": rate,
+                "failure-rate-interval": f"{interval} ms",
+                "delay": f"{delay} ms",
+            }
+        case RestartStrategies.ExponentialDelayRestartStrategyConfiguration(first, longest, factor, reset, jitter):
+            kind = "exponential-delay"
+            made = {
+                "initial-backoff": f"{first} ms",
+                "max-backoff": f"{longest} ms",
+                "backoff-multiplier": factor,
+                "reset-backoff-threshold": f"{reset} ms",
+                "jitter-factor": jitter,
+            }
+        case _:
+            return {}
+    return {
+        "restart-strategy.type": kind,
+        **{f"restart-strategy.{kind}.{key}": str(value) for key, value in made.items()},
+    }

@@ -14,8 +14,8 @@ __all__ = ["SinkFunction", "SourceFunction"]
 class SinkFunction(Function):
     """Takes the records of a stream one by one: override ``invoke(value, context)``, or ``write(value)``.
 
-    Each task has an instance of its own. A record may be seen again after a failure; for output that must be exact, write
-    a `millrace.runtime.sink.Sink` and use ``sink_to``.
+    Each task has an instance of its own. A record may be seen again after a failure; for output that must be exact,
+    write a `millrace.runtime.sink.Sink` and use ``sink_to``.
 
     >>> class Shout(SinkFunction):
     ...     def write(self, value): print(value.upper())

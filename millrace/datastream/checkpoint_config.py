@@ -19,8 +19,8 @@ _ANY_NUMBER_OF_FAILURES: Final = 2**31 - 1
 class CheckpointConfig:
     """The settings under ``execution.checkpointing.``, by name; every setter returns the object itself.
 
-    Millrace checkpoints at the end of an epoch, when nothing is in flight. Settings about checkpoints that overlap or that
-    overtake records are kept and given back, and have nothing to act on.
+    Millrace checkpoints at the end of an epoch, when nothing is in flight. Settings about checkpoints that overlap or
+    that overtake records are kept and given back, and have nothing to act on.
 
     >>> config = CheckpointConfig().set_checkpoint_interval(10_000)
     >>> config.is_checkpointing_enabled(), config.get_checkpointing_mode().name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> _ = env.from_collection([1, 2, 3]).map(lambda value: value * 2).print()
+    >>> import json
     >>> [node["type"] for node in json.loads(env.get_execution_plan())["nodes"]]
     ['Source: Collection Source', 'Map', 'Sink: Print to Std. Out']
     """
@@ -93,7 +93,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         parallelism: int | None = None,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """A stream of ``function(0)``, ``function(1)``, ...: ``count`` records, or without end, at most so many a second.
+        """A stream of ``function(0)``, ``function(1)``, ...: ``count`` of them or without end, at so many a second.
 
         ``parallelism`` tasks make them; task i of n makes the records i, i + n, i + 2n and so on.
         """
@@ -131,9 +131,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None
     ) -> DataStream:
         """A stream of what a SourceFunction gives; it runs in this process."""
-        check_function(source_func, "add_source", (SourceFunction,), ("run",), plain=False)
+        check_function(source_func, "add_source", (SourceFunction,), ("run",), plain=False, travels=False)
         declared = check_type(type_info, "add_source")
         return self._source_stream(FunctionSource(source_func, declared), source_name, declared)
+
+    def create_input(self, input_format: Source[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """A stream from a source, without event time."""
+        return self.from_source(input_format, WatermarkStrategy.no_watermarks(), "Custom Source", type_info)
 
     def read_text_file(self, file_path: str | Path, charset_name: str = "UTF-8") -> DataStream:
         """A stream of the lines of a file, of all files in a directory, or of all that match a pattern."""
@@ -141,7 +145,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def socket_text_stream(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
         """A stream of the lines that a server sends; connects again ``max_retry`` times, with -1 for ever."""
-        return self._source_stream(SocketTextSource(host, port, delimiter, max_retry), "Socket Stream", None, Types.STRING())
+        return self._source_stream(
+            SocketTextSource(host, port, delimiter, max_retry), "Socket Stream", None, Types.STRING()
+        )
 
     def from_spark(self, data_frame: Any, name: str | None = None) -> DataStream:
         """A stream of the rows of a Spark DataFrame, batch or streaming, as `Row` with the names of its columns."""
@@ -201,27 +207,31 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program and return a handle on the running job. Forgets the program."""
-        job = self._compile(job_name)
+        job = self.compile(job_name)
         settings = self._job_settings(job)
         client = default_executor().submit(job, settings)
         self._nodes.clear()
         return client
 
+    def compile(self, job_name: str | None = None) -> JobGraph:
+        """The program with everything decided that it leaves open: what would run, and what is explained."""
+        return self._compile(job_name, self._nodes)
+
     def get_execution_plan(self) -> str:
         """The program as JSON, in the form that Flink prints."""
         from millrace.graph.render import plan_json
 
-        return plan_json(self._compile(None))
+        return plan_json(self.compile())
 
     def explain(self, job_name: str | None = None) -> Explanation:
         """The program for people: levels, chains and exchanges, as text, and as a picture in a notebook."""
-        return Explanation.of(self._compile(job_name))
+        return Explanation.of(self.compile(job_name))
 
-    def _compile(self, job_name: str | None, nodes: list[Node] | None = None) -> JobGraph:
+    def _compile(self, job_name: str | None, nodes: list[Node]) -> JobGraph:
         name = job_name or self._configuration.get_string("pipeline.name", DEFAULT_JOB_NAME)
         width = self.get_max_parallelism()
         job = compile_graph(
-            self._nodes if nodes is None else nodes,
+            nodes,
             name=name,
             parallelism=self.get_parallelism(),
             max_parallelism=width if width > 0 else None,
@@ -239,7 +249,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return JobSettings(
             batch=mode is RuntimeExecutionMode.BATCH or (mode is RuntimeExecutionMode.AUTOMATIC and job.bounded),
             parallelism=self.get_parallelism(),
-            config=self._configuration.to_dict(),
+            config=self._settings_by_key(),
             parameters=self._execution_config.get_global_job_parameters(),
             checkpointing=interval > 0,
             checkpoint_interval_ms=interval,

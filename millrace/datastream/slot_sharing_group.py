@@ -57,8 +57,8 @@ class MemorySize:
 class SlotSharingGroup:
     """A name for operators that share slots, with the resources they would like; made by ``builder``.
 
-    On Spark all operators of a level share its tasks, and resources are given to executors as a whole: the group is kept
-    and shown, and changes nothing.
+    On Spark all operators of a level share its tasks, and resources are given to executors as a whole: the group is
+    kept, and changes nothing.
 
     >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2.0).set_task_heap_memory_mb(512).build()
     >>> group.get_name(), group.get_cpu_cores(), group.get_task_heap_memory().get_mebi_bytes()

@@ -36,7 +36,7 @@ def get_session(config: dict[str, str] | None = None, parallelism: int | None = 
     """The running Spark session, or a new one: on this machine with all cores unless told otherwise.
 
     `config` holds Spark settings by their Spark names and wins over everything. The master is its `spark.master`, else
-    the MILLRACE_MASTER environment variable, else what the Spark installation's own defaults say, else `local[*]`.
+    the MILLRACE_MASTER environment variable, else what the Spark installation's own defaults say, else `local[*,4]`.
     `parallelism` is the number of partitions after a shuffle; by default one per core.
 
     A new session is silent (MILLRACE_LOG=warn and the like bring Spark's log back), and its Python workers run this
@@ -46,7 +46,8 @@ def get_session(config: dict[str, str] | None = None, parallelism: int | None = 
     if SparkContext._active_spark_context is not None:
         return _adopt(SparkSession.builder.getOrCreate(), config)
     chosen = _chosen_settings(config)
-    master = chosen.get("spark.master", "local[*]")
+    # Four tries a task, as on a cluster: a worker that dies is no reason to lose the job.
+    master = chosen.get("spark.master", "local[*,4]")
     defaults = default_settings(master, parallelism)
     settings = {**defaults, **chosen}
     if options := chosen.get("spark.driver.extraJavaOptions"):

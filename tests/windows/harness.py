@@ -54,8 +54,9 @@ class Run:
         self.operator.on_processing_time(now)
         return self
 
-    def restore(self, by_delta: bool = False) -> Run:
-        """Go on with a new operator, made from a snapshot of this one."""
+    def restore(self, by_delta: bool = False, path: str | None = None) -> Run:
+        """Go on with a new operator, made from a snapshot of this one; perhaps one of another kind."""
+        self.path = path or self.path
         self.operator.end_epoch()
         self.dropped_before = self.dropped()
         store = OperatorStore(lambda: self.now)

@@ -112,7 +112,7 @@ class ByValue(SessionWindowTimeGapExtractor):
 def test_sessions_with_dynamic_gap() -> None:
     assert bounds(EventTimeSessionWindows.with_dynamic_gap(ByValue()).assign_windows(700, 5, None)) == [(5, 705)]
     assert bounds(DynamicEventTimeSessionWindows.with_dynamic_gap(int).assign_windows("70", 5, None)) == [(5, 75)]
-    assigner = ProcessingTimeSessionWindows.with_dynamic_gap(lambda element: Time.seconds(element))
+    assigner = ProcessingTimeSessionWindows.with_dynamic_gap(Time.seconds)
     assert type(assigner) is DynamicProcessingTimeSessionWindows
     assert bounds(assigner.assign_windows(2, LONG_MIN, At(1))) == [(1, 2001)]
 

@@ -181,9 +181,7 @@ def test_w10_tumbling_processing_time(way: str) -> None:
 @ways
 def test_l1_lateness(path: str, way: str) -> None:
     trigger = PurgingTrigger.of(EventTimeTrigger.create())
-    spec = sum_spec(
-        TumblingEventTimeWindows.of(2000), way, allowed_lateness=500, trigger=trigger, late_tag=LATE
-    )
+    spec = sum_spec(TumblingEventTimeWindows.of(2000), way, allowed_lateness=500, trigger=trigger, late_tag=LATE)
     run = Run(spec, path)
     feed(run, ("k", 500))
     run.watermark(1500)
@@ -358,9 +356,7 @@ def test_merging_a_bridge_between_three_windows() -> None:
         windows.add_window(window, lambda *_: None)
     result = windows.add_window(TimeWindow(2, 6), lambda *merge: merges.append(merge))
     assert result == TimeWindow(0, 8)
-    assert merges == [
-        (TimeWindow(0, 8), [TimeWindow(0, 3), TimeWindow(5, 8)], TimeWindow(0, 3), [TimeWindow(5, 8)])
-    ]
+    assert merges == [(TimeWindow(0, 8), [TimeWindow(0, 3), TimeWindow(5, 8)], TimeWindow(0, 3), [TimeWindow(5, 8)])]
     assert mapping == {TimeWindow(0, 8): TimeWindow(0, 3), TimeWindow(20, 23): TimeWindow(20, 23)}
 
 

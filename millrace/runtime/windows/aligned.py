@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import chain
 from math import gcd
 from operator import itemgetter
@@ -12,6 +12,7 @@ from typing import Any, Final
 from millrace.common.constants import LONG_MAX
 from millrace.common.output_tag import OutputTag
 from millrace.runtime.operator import Batch, last_taken
+from millrace.runtime.windows.adoption import FIRED_SUFFIX, adopt_for_aligned, windows_in
 from millrace.runtime.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from millrace.runtime.windows.base import WindowingOperator
 from millrace.runtime.windows.contents import Contents
@@ -33,10 +34,20 @@ class AlignedWindowOperator(WindowingOperator):
 
     State: the contents by window and key, in one table while the window is open; when it has fired and late records are
     allowed, in another one, until it is forgotten.
-    """
 
-    OPEN: Final = "window-contents"
-    FIRED: Final = "window-contents-fired"
+    >>> from millrace.runtime.operator import Batch, Collected, OperatorContext
+    >>> from millrace.runtime.windows.contents import ReduceContents
+    >>> from millrace.state.store import OperatorStore
+    >>> operator, out = AlignedWindowOperator(
+    ...     TumblingEventTimeWindows.of(1000), ReduceContents(max), WindowFunctionCall()
+    ... ), Collected()
+    >>> operator.setup(OperatorContext("max", "max-1", OperatorStore(), lambda: 0, keyed=True), out)
+    >>> operator.open()
+    >>> operator.process(Batch([1, 3, 2], [10, 20, 30], ["a", "a", "a"]))
+    >>> operator.on_watermark(999)
+    >>> out.events
+    [('record', 3, 999), ('watermark', 999)]
+    """
 
     def __init__(
         self,
@@ -52,25 +63,30 @@ class AlignedWindowOperator(WindowingOperator):
         self._size, self._slide, self._offset = assigner.size, assigner.slide, assigner.offset
         # All records of one slice belong to the same windows.
         self._slice = gcd(self._size, self._slide)
+        self._contents.shared = self._slide < self._size
         self._keeps_fired = lateness > 0 and not purging
 
     def open(self) -> None:
         super().open()
-        self._open = self._keyed.table(self.OPEN)
-        self._fired = self._keyed.table(self.FIRED)
-        self._due_end = self._last_due_end()
-        # (time, what, end of the window), rebuilt from the tables.
-        self._agenda: list[tuple[int, int, int]] = [
-            (window.max_timestamp(), _FIRE, window.end) for window in self._open.panes if isinstance(window, TimeWindow)
-        ]
-        for window in self._fired.panes:
-            if isinstance(window, TimeWindow):
-                self._agenda.append((cleanup_time(window, self._lateness, True), _CLEAN, window.end))
-        heapify(self._agenda)
+        name = self._contents.state_name
+        adopt_for_aligned(self.context.store, name)
+        self._open = self._keyed.table(name)
+        self._fired = self._keyed.table(name + FIRED_SUFFIX)
+        self._look_at_watermark()
+        # (time, what, window), rebuilt from the tables. Windows of another size are those of an older program.
+        self._agenda: list[tuple[int, int, TimeWindow]] = []
+        for window in windows_in(self._open):
+            heappush(self._agenda, (window.max_timestamp(), _FIRE, window))
+        for window in windows_in(self._fired):
+            self._plan_cleanup(window)
 
-    def _last_due_end(self) -> int:
-        """The end of the latest window that the watermark has passed; records before it are in one that has fired."""
-        return window_start(self._watermark.value + 1, self._offset + self._size, self._slide)
+    def _look_at_watermark(self) -> None:
+        watermark = self._watermark.value
+        # The end of the latest window that has fired.
+        self._due_end = window_start(watermark + 1, self._offset + self._size, self._slide)
+        # Records before this time need a closer look: they are in a window that has fired or, when windows lie apart,
+        # may be in none.
+        self._late_before = self._due_end if self._slide <= self._size else watermark + 1
 
     def process(self, batch: Batch, side: int = 0) -> None:
         values = batch.values
@@ -81,12 +97,12 @@ class AlignedWindowOperator(WindowingOperator):
         self._keyed.current_key = NO_KEY
         first, last = min(times), max(times)
         start = window_start(first, self._offset, self._slice)
-        if last < start + self._slice and first >= self._due_end:
+        if last < start + self._slice and first >= self._late_before:
             for window in self._windows_of(start):
                 self._fold(window, keys, values)
             return
         self._fold_by_window(keys, values, times, first, last)
-        if first < self._due_end:
+        if first < self._late_before:
             self._take_late(keys, values, times)
             self._emitter.flush(self.output)
 
@@ -96,9 +112,7 @@ class AlignedWindowOperator(WindowingOperator):
         latest = window_start(time, self._offset, slide)
         return [TimeWindow(start, start + size) for start in range(latest, time - size, -slide)]
 
-    def _fold_by_window(
-        self, keys: list[Any], values: list[Any], times: list[int], first: int, last: int
-    ) -> None:
+    def _fold_by_window(self, keys: list[Any], values: list[Any], times: list[int], first: int, last: int) -> None:
         """Give each open window its records of the batch, in order of arrival."""
         offset, width = self._offset, self._slice
         slices: dict[int, list[int]] = {}
@@ -128,7 +142,7 @@ class AlignedWindowOperator(WindowingOperator):
         pane = table.panes.get(window)
         if pane is None:
             pane = table.pane(window)
-            heappush(self._agenda, (window.max_timestamp(), _FIRE, window.end))
+            heappush(self._agenda, (window.max_timestamp(), _FIRE, window))
         if self._fired.panes.get(window):
             self._reopen(window, keys, pane)
         records = iter(values)
@@ -150,10 +164,11 @@ class AlignedWindowOperator(WindowingOperator):
                 self._fired.touched(window).add(key)
 
     def _take_late(self, keys: list[Any], values: list[Any], times: list[int]) -> None:
-        """Records before the end of a window that has fired: each of them fires that window again, or is too late."""
+        """Records of windows that have fired: each of them fires its window again, or is too late."""
         watermark, lateness, due_end = self._watermark.value, self._lateness, self._due_end
+        late_before = self._late_before
         for key, value, time in zip(keys, values, times, strict=True):
-            if time >= due_end:
+            if time >= late_before:
                 continue
             taken = False
             for window in self._windows_of(time):
@@ -183,11 +198,10 @@ class AlignedWindowOperator(WindowingOperator):
 
     def on_watermark(self, watermark: int) -> None:
         self._watermark.value = watermark
-        self._due_end = self._last_due_end()
+        self._look_at_watermark()
         agenda = self._agenda
         while agenda and agenda[0][0] <= watermark:
-            _, what, end = heappop(agenda)
-            window = TimeWindow(end - self._size, end)
+            _, what, window = heappop(agenda)
             if what == _FIRE:
                 self._fire(window)
             else:
@@ -230,7 +244,7 @@ class AlignedWindowOperator(WindowingOperator):
     def _plan_cleanup(self, window: TimeWindow) -> None:
         time = cleanup_time(window, self._lateness, True)
         if time != LONG_MAX:
-            heappush(self._agenda, (time, _CLEAN, window.end))
+            heappush(self._agenda, (time, _CLEAN, window))
 
     def _clean(self, window: TimeWindow, pane: dict[Any, Any]) -> None:
         """The window is over: let the function clear its state."""

@@ -8,6 +8,7 @@ from millrace.common.constants import LONG_MIN
 from millrace.common.output_tag import OutputTag
 from millrace.errors import TimeError
 from millrace.runtime.operator import Batch, Operator, OperatorContext, RecordFailure, preview
+from millrace.runtime.windows.adoption import check_contents
 from millrace.runtime.windows.contents import Contents
 from millrace.runtime.windows.emitter import Emitter
 from millrace.runtime.windows.functions import WindowFunctionCall
@@ -40,6 +41,7 @@ class WindowingOperator(Operator):
         self._watermark = store.operator.per_task("watermark", lambda: LONG_MIN)
         self._late_dropped = self.context.metrics.counter("numLateRecordsDropped")
         self._emitter = Emitter()
+        check_contents(self.context, self._contents.state_name)
         context = with_keys(self.context)
         self._contents.open(context)
         self._function.open(context, self._watermark, self._emitter, self._merging)

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from typing import Any, Final
 
 from millrace.runtime.functions import UserFunction
 from millrace.runtime.operator import OperatorContext
 
-__all__ = ["AggregateContents", "Contents", "ListContents", "ReduceContents"]
+__all__ = ["STATE_NAMES", "AggregateContents", "Contents", "ListContents", "ReduceContents"]
 
 ABSENT: Final[Any] = object()
+
+STATE_NAMES: Final = {
+    "window-reduce": "a value made by reduce()",
+    "window-aggregate": "an accumulator of aggregate()",
+    "window-list": "a list of records",
+    "window-buffer": "records with their timestamps, for an evictor",
+}
+"""The names under which contents are stored, and what that is."""
+
+_IMMUTABLE: Final = frozenset({int, float, complex, str, bytes, bool, type(None), tuple, frozenset})
 
 
 class Contents(ABC):
@@ -25,7 +36,13 @@ class Contents(ABC):
     """
 
     method: str
+    """For messages."""
+    state_name: str
+    """Of the table that keeps the contents."""
     incremental: bool = True
+    """Whether a window has one element for its function, however many records it took."""
+    shared: bool = False
+    """Whether a record may become the contents of several windows, or is somebody else's as well."""
 
     @abstractmethod
     def fold(self, pane: dict[Any, Any], keys: Iterable[Any], values: Iterator[Any]) -> None:
@@ -73,6 +90,7 @@ class ReduceContents(Contents):
     """
 
     method = "reduce()"
+    state_name = "window-reduce"
 
     def __init__(self, function: Any) -> None:
         self._user = UserFunction(function, "reduce")
@@ -80,12 +98,19 @@ class ReduceContents(Contents):
 
     def fold(self, pane: dict[Any, Any], keys: Iterable[Any], values: Iterator[Any]) -> None:
         reduce, get, absent = self._reduce, pane.get, ABSENT
+        if self.shared:
+            start = self.start
+            for key, value in zip(keys, values, strict=True):
+                held = get(key, absent)
+                pane[key] = start(value) if held is absent else reduce(held, value)
+            return
         for key, value in zip(keys, values, strict=True):
             held = get(key, absent)
             pane[key] = value if held is absent else reduce(held, value)
 
     def start(self, value: Any) -> Any:
-        return value
+        # A reduce function that writes to its first argument must not write to the contents of another window.
+        return copy(value) if self.shared and type(value) not in _IMMUTABLE else value
 
     def add(self, held: Any, value: Any) -> Any:
         return self._reduce(held, value)
@@ -123,6 +148,7 @@ class AggregateContents(Contents):
     """
 
     method = "add()"
+    state_name = "window-aggregate"
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -165,6 +191,7 @@ class ListContents(Contents):
     """
 
     method = "window()"
+    state_name = "window-list"
     incremental = False
 
     def fold(self, pane: dict[Any, Any], keys: Iterable[Any], values: Iterator[Any]) -> None:

@@ -72,15 +72,11 @@ class Evictor(ABC, Generic[T, W]):
             """Event time as far as this task knows it."""
 
     @abstractmethod
-    def evict_before(
-        self, elements: list[TimestampedValue], size: int, window: W, ctx: Evictor.EvictorContext
-    ) -> None:
+    def evict_before(self, elements: list[TimestampedValue], size: int, window: W, ctx: Evictor.EvictorContext) -> None:
         """Remove records that the window function is not to see."""
 
     @abstractmethod
-    def evict_after(
-        self, elements: list[TimestampedValue], size: int, window: W, ctx: Evictor.EvictorContext
-    ) -> None:
+    def evict_after(self, elements: list[TimestampedValue], size: int, window: W, ctx: Evictor.EvictorContext) -> None:
         """Remove records when the window function has seen them."""
 
 
@@ -170,9 +166,7 @@ class DeltaEvictor(_OnceEvictor):
         self.do_evict_after = do_evict_after
 
     @staticmethod
-    def of(
-        threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False
-    ) -> DeltaEvictor:
+    def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
         """``delta_function(element, last)`` says how far apart records are; an object with get_delta() will do, too."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 

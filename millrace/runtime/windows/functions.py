@@ -99,13 +99,15 @@ class _NoWindowState(WindowStateStore):
 
 
 class WindowContext:
-    """What a process window function sees besides the elements: the window, time, state, side outputs."""
+    """What a process window function sees besides the elements: the window, time, state, side outputs.
+
+    >>> def process(key, context, elements):
+    ...     yield key, context.window().start, sum(elements)
+    """
 
     __slots__ = ("_clock", "_current", "_emitter", "_keyed", "_merging", "_watermark")
 
-    def __init__(
-        self, context: OperatorContext, watermark: Cell[int], emitter: Emitter, merging: bool
-    ) -> None:
+    def __init__(self, context: OperatorContext, watermark: Cell[int], emitter: Emitter, merging: bool) -> None:
         self._clock = context.clock
         self._keyed = context.store.keyed
         self._watermark = watermark

@@ -9,6 +9,7 @@ from millrace.common.constants import LONG_MAX
 from millrace.common.output_tag import OutputTag
 from millrace.errors import TimeError
 from millrace.runtime.operator import Batch, RecordFailure
+from millrace.runtime.windows.adoption import WINDOWS_IN_FLIGHT, adopt_for_general
 from millrace.runtime.windows.assigners import MergingWindowAssigner, WindowAssigner
 from millrace.runtime.windows.base import WindowingOperator, with_keys
 from millrace.runtime.windows.contents import ABSENT, Contents
@@ -34,10 +35,22 @@ class WindowOperator(WindowingOperator):
 
     State: the contents by window and key (for windows that merge: by state window), for windows that merge also each
     key's windows in flight, and whatever the trigger keeps. Timers carry the window as their namespace.
-    """
 
-    CONTENTS: Final = "window-contents"
-    WINDOWS_IN_FLIGHT: Final = "windows-in-flight"
+    >>> from millrace.runtime.windows.assigners import TumblingEventTimeWindows
+    >>> from millrace.runtime.windows.triggers import EventTimeTrigger
+    >>> from millrace.runtime.operator import Batch, Collected, OperatorContext
+    >>> from millrace.runtime.windows.contents import ReduceContents
+    >>> from millrace.state.store import OperatorStore
+    >>> operator, out = WindowOperator(
+    ...     TumblingEventTimeWindows.of(1000), EventTimeTrigger(), ReduceContents(max), WindowFunctionCall()
+    ... ), Collected()
+    >>> operator.setup(OperatorContext("max", "max-1", OperatorStore(), lambda: 0, keyed=True), out)
+    >>> operator.open()
+    >>> operator.process(Batch([1, 3, 2], [10, 20, 30], ["a", "a", "a"]))
+    >>> operator.on_watermark(999)
+    >>> out.events
+    [('record', 3, 999), ('watermark', 999)]
+    """
 
     def __init__(
         self,
@@ -50,12 +63,13 @@ class WindowOperator(WindowingOperator):
         lateness: int = 0,
         late_tag: OutputTag | None = None,
     ) -> None:
-        super().__init__(
-            contents, function, lateness, late_tag, merging=isinstance(assigner, MergingWindowAssigner)
-        )
+        super().__init__(contents, function, lateness, late_tag, merging=isinstance(assigner, MergingWindowAssigner))
         self._assigner: Any = assigner
         self._trigger = trigger
         self._evictor = evictor
+        self._contents.shared = True
+        if evictor is not None:
+            self._contents.state_name = "window-buffer"
         self._event_time = assigner.is_event_time()
 
     def open(self) -> None:
@@ -63,13 +77,19 @@ class WindowOperator(WindowingOperator):
         store = self.context.store
         self._pane_context = PaneContext(self.context, self._watermark)
         self._assigner_context = AssignerContext(with_keys(self.context))
-        self._table = store.keyed.table(self.CONTENTS)
-        self._in_flight = store.keyed.table(self.WINDOWS_IN_FLIGHT) if self._merging else None
+        self._table = store.keyed.table(self._contents.state_name)
+        self._in_flight = store.keyed.table(WINDOWS_IN_FLIGHT) if self._merging else None
+        if self._event_time:
+            adopt_for_general(store, self._contents.state_name, self._lateness)
         self._cleanup_timers = store.event_timers if self._event_time else store.processing_timers
 
     def process(self, batch: Batch, side: int = 0) -> None:
         if not batch.values:
             return
+        due, now = self.next_processing_time(), self.context.clock()
+        if due is not None and due <= now:
+            # Else a record could still join a session whose time is over by the clock.
+            self.on_processing_time(now)
         times = self._require_timestamps(batch) if self._event_time else batch.times()
         keys = [None] * len(times) if batch.keys is None else batch.keys
         keyed, clock, context = self._keyed, self.context.clock, self._assigner_context

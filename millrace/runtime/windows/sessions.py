@@ -12,6 +12,7 @@ from millrace.common.constants import LONG_MAX
 from millrace.common.output_tag import OutputTag
 from millrace.errors import TimeError
 from millrace.runtime.operator import Batch, RecordFailure, last_taken
+from millrace.runtime.windows.adoption import SESSIONS, adopt_for_sessions
 from millrace.runtime.windows.assigners import DynamicEventTimeSessionWindows, EventTimeSessionWindows
 from millrace.runtime.windows.base import WindowingOperator
 from millrace.runtime.windows.contents import Contents
@@ -41,9 +42,20 @@ class SessionWindowOperator(WindowingOperator):
     goes back with the new time: a record that makes a session longer touches no heap and no timer.
 
     State: for each key the list of its sessions.
-    """
 
-    SESSIONS: Final = "sessions"
+    >>> from millrace.runtime.operator import Batch, Collected, OperatorContext
+    >>> from millrace.runtime.windows.contents import ReduceContents
+    >>> from millrace.state.store import OperatorStore
+    >>> operator, out = SessionWindowOperator(
+    ...     EventTimeSessionWindows.with_gap(500), ReduceContents(max), WindowFunctionCall()
+    ... ), Collected()
+    >>> operator.setup(OperatorContext("max", "max-1", OperatorStore(), lambda: 0, keyed=True), out)
+    >>> operator.open()
+    >>> operator.process(Batch([1, 3, 2], [10, 20, 30], ["a", "a", "a"]))
+    >>> operator.on_watermark(999)
+    >>> out.events
+    [('record', 3, 529), ('watermark', 999)]
+    """
 
     def __init__(
         self,
@@ -60,7 +72,9 @@ class SessionWindowOperator(WindowingOperator):
 
     def open(self) -> None:
         super().open()
-        self._table = self._keyed.table(self.SESSIONS)
+        name = self._contents.state_name
+        adopt_for_sessions(self.context.store, name)
+        self._table = self._keyed.table(f"{name}-{SESSIONS}")
         self._pane = self._table.pane(VOID)
         self._born = self.context.store.operator.per_task("sessions born", lambda: 0)
         # (time, number of the session, key, session), rebuilt from the table.

@@ -55,6 +55,9 @@ class Window(ABC):
     """A group of records that is complete once time has passed ``max_timestamp``.
 
     A window of your own must be hashable, comparable by value and picklable, because state is kept by it.
+
+    >>> isinstance(TimeWindow(0, 1), Window)
+    True
     """
 
     __slots__ = ()
