@@ -11,7 +11,9 @@ VOID: Final = ""
 """Namespace of state that belongs to a key alone; windows are the other namespaces."""
 
 TableDelta: TypeAlias = tuple[list[Hashable] | None, dict[Hashable, tuple[dict[Any, Any], list[Any]]]]
-"""(dropped namespaces, {namespace: ({key: value}, [removed keys])}); `None` as dropped: all that was there before."""
+"""(dropped namespaces, {namespace: ({key: value}, [removed keys])}); `None` as dropped: all that was there before.
+
+Keys are removed before values are put: a key may be in both, and then moves to the end."""
 
 
 class StateTable:
@@ -24,7 +26,7 @@ class StateTable:
     >>> table.pane(VOID)["a"] = 1
     >>> table.touched(VOID).add("a")
     >>> table.delta()
-    ([], {'': ({'a': 1}, [])})
+    ([], {'': ({'a': 1}, ['a'])})
     >>> table.delta()
     ([], {})
     """
@@ -86,9 +88,10 @@ class StateTable:
                 if namespace != VOID:
                     panes.pop(namespace, None)
             else:
-                values = {key: pane[key] for key in keys if key in pane}
-                removed = [] if len(values) == len(keys) else [key for key in keys if key not in pane]
-                changes[namespace] = (values, removed)
+                newest = _newest(pane, keys)
+                values = {key: pane[key] for key in keys if key in pane and key not in newest}
+                removed = [key for key in keys if key not in pane]
+                changes[namespace] = (values | newest, [*removed, *newest])
         self._forget_changes()
         return dropped, changes
 
@@ -109,9 +112,9 @@ class StateTable:
             self._forget_changes()
         for namespace, (values, removed) in changes.items():
             pane = self.pane(namespace)
-            pane.update(values)
             for key in removed:
                 pane.pop(key, None)
+            pane.update(values)
             if not pane and namespace != VOID:
                 del panes[namespace]
 
@@ -129,3 +132,18 @@ class StateTable:
         void_changes.clear()
         self.changed = {VOID: void_changes}
         self.dropped = {}
+
+
+def _newest(pane: dict[Any, Any], changed: set[Any]) -> dict[Any, Any]:
+    """The entries at the end of a pane that are all changed, in their order.
+
+    New keys stand at the end. Listed as removed and then added again, they end up in the same order in a restored pane as
+    in the live one, and results that are made key by key come in the same order after a restore.
+    """
+    newest = []
+    for key in reversed(pane):
+        if key not in changed:
+            break
+        newest.append(key)
+    newest.reverse()
+    return {key: pane[key] for key in newest}

@@ -199,7 +199,7 @@ def test_a_window_handle_survives_its_pane(backend: KeyedState) -> None:
     assert backend.table("s").pane("w") == {"a": 2}
     backend.delta()
     state.update(3)
-    assert backend.delta()["s"][1] == ([], {"w": ({"a": 3}, [])})
+    assert backend.delta()["s"][1] == ([], {"w": ({"a": 3}, ["a"])})
 
 
 def test_handles_survive_a_delta_and_an_applied_full(backend: KeyedState) -> None:
@@ -211,7 +211,7 @@ def test_handles_survive_a_delta_and_an_applied_full(backend: KeyedState) -> Non
     backend.apply(full)
     assert state.value() == 1
     state.update(3)
-    assert backend.delta()["s"][1] == ([], {VOID: ({"a": 3}, [])})
+    assert backend.delta()["s"][1] == ([], {VOID: ({"a": 3}, ["a"])})
 
 
 def test_one_name_has_one_kind(backend: KeyedState) -> None:
@@ -260,7 +260,7 @@ def test_merge_into_an_empty_namespace_and_of_empty_ones(backend: KeyedState) ->
     backend.merge_namespaces(descriptor, "w1", ["w2"])
     backend.merge_namespaces(descriptor, "w1", ["w3", "w4"])
     assert backend.get_state(descriptor, "w1").get() == [2]
-    assert backend.delta()["s"][1] == ([], {"w1": ({"a": [2]}, []), "w2": ({}, ["a"])})
+    assert backend.delta()["s"][1] == ([], {"w1": ({"a": [2]}, ["a"]), "w2": ({}, ["a"])})
 
 
 @pytest.mark.parametrize("descriptor", [ValueStateDescriptor("s"), MapStateDescriptor("s")], ids=["value", "map"])
@@ -292,7 +292,7 @@ def test_delta_holds_changed_tables_only(backend: KeyedState) -> None:
     backend.get_state(ListStateDescriptor("list")).add(1)
     backend.delta()
     value.update(1)
-    assert backend.delta() == {"value": (("value", "any", False), ([], {VOID: ({"a": 1}, [])}))}
+    assert backend.delta() == {"value": (("value", "any", False), ([], {VOID: ({"a": 1}, ["a"])}))}
     value.value()
     assert backend.delta() == {}
 

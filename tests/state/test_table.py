@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from millrace.state import VOID, StateTable
 
 
@@ -25,7 +28,7 @@ def test_delta_holds_what_was_written_and_removed() -> None:
     table = StateTable("a")
     write(table, VOID, "k", 1)
     write(table, "w", "k", 2)
-    assert table.delta() == ([], {VOID: ({"k": 1}, []), "w": ({"k": 2}, [])})
+    assert table.delta() == ([], {VOID: ({"k": 1}, ["k"]), "w": ({"k": 2}, ["k"])})
     del table.pane("w")["k"]
     table.touched("w").add("k")
     assert table.delta() == ([], {"w": ({}, ["k"])})
@@ -40,7 +43,7 @@ def test_a_dropped_namespace_is_one_entry_and_may_be_used_again() -> None:
     table.drop("w")
     write(table, "w", 7, "new")
     delta = table.delta()
-    assert delta == (["w"], {"w": ({7: "new"}, [])})
+    assert delta == (["w"], {"w": ({7: "new"}, [7])})
     copy = StateTable("a")
     copy.apply((None, {"w": ({1: 1, 7: 7}, [])}))
     copy.apply(delta)
@@ -68,7 +71,7 @@ def test_full_does_not_end_a_delta_and_apply_does_not_count_as_change() -> None:
     table = StateTable("a")
     write(table, VOID, "k", 1)
     assert table.full() == (None, {VOID: ({"k": 1}, [])})
-    assert table.delta() == ([], {VOID: ({"k": 1}, [])})
+    assert table.delta() == ([], {VOID: ({"k": 1}, ["k"])})
     table.apply(([], {VOID: ({"l": 2}, ["k"])}))
     assert table.panes == {VOID: {"l": 2}}
     assert table.delta() == ([], {})
@@ -90,3 +93,18 @@ def test_retain_drops_keys_and_empty_namespaces() -> None:
     write(table, "w", 2, "c")
     table.retain(lambda key: key == 1)
     assert table.panes == {VOID: {1: "a"}}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["put", "remove", "delta"]), st.integers(0, 6)), max_size=60))
+def test_a_pane_restored_from_deltas_has_the_order_of_the_live_one(steps: list[tuple[str, int]]) -> None:
+    live, copy = StateTable("s"), StateTable("s")
+    for step, key in steps:
+        if step == "put":
+            live.pane(VOID)[key] = step
+            live.touched(VOID).add(key)
+        elif step == "remove":
+            live.pane(VOID).pop(key, None)
+            live.touched(VOID).add(key)
+        else:
+            copy.apply(live.delta())
+            assert list(copy.pane(VOID)) == list(live.pane(VOID))

@@ -72,6 +72,9 @@ class AlignedWindowOperator(WindowingOperator):
         adopt_for_aligned(self.context.store, name)
         self._open = self._keyed.table(name)
         self._fired = self._keyed.table(name + FIRED_SUFFIX)
+        self.refresh()
+
+    def refresh(self) -> None:
         self._look_at_watermark()
         # (time, what, window), rebuilt from the tables. Windows of another size are those of an older program.
         self._agenda: list[tuple[int, int, TimeWindow]] = []

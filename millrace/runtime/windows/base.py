@@ -46,6 +46,10 @@ class WindowingOperator(Operator):
         self._contents.open(context)
         self._function.open(context, self._watermark, self._emitter, self._merging)
 
+    def restart_time(self) -> None:
+        self._watermark.value = LONG_MIN
+        self.refresh()
+
     def close(self) -> None:
         self._contents.close()
         self._function.close()

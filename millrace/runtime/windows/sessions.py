@@ -77,6 +77,9 @@ class SessionWindowOperator(WindowingOperator):
         self._table = self._keyed.table(f"{name}-{SESSIONS}")
         self._pane = self._table.pane(VOID)
         self._born = self.context.store.operator.per_task("sessions born", lambda: 0)
+        self.refresh()
+
+    def refresh(self) -> None:
         # (time, number of the session, key, session), rebuilt from the table.
         self._agenda: list[tuple[int, int, Any, Session]] = []
         restored = [(session[_NUMBER], key, session) for key, sessions in self._pane.items() for session in sessions]

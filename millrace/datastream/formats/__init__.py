@@ -1,0 +1,3 @@
+"""Formats under the names that PyFlink programs import them by."""
+
+from __future__ import annotations
