@@ -13,7 +13,7 @@ so that the next window of an hour takes exactly those.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from millrace.datastream import (
     RuntimeContext,
 )
 from millrace.datastream.state import MapStateDescriptor
-from millrace.datastream.window import TumblingEventTimeWindows
+from millrace.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 HOUR_MS = 3_600_000
 LATE = OutputTag("late fares")
@@ -62,10 +62,12 @@ class SumOfTips(AggregateFunction):
         return acc_a + acc_b
 
 
-class WithHour(ProcessWindowFunction):
+class WithHour(ProcessWindowFunction[int, DriverTips, int, TimeWindow]):
     """Adds driver and hour to a sum."""
 
-    def process(self, key: int, context: ProcessWindowFunction.Context, elements: list[int]) -> Iterator[DriverTips]:
+    def process(
+        self, key: int, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[int]
+    ) -> Iterator[DriverTips]:
         for tips in elements:
             yield DriverTips(context.window().end, key, tips)
 
@@ -88,7 +90,7 @@ class PseudoWindow(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[DriverTips]:
         hour_end = timestamp + 1
-        yield DriverTips(hour_end, ctx.get_current_key(), self._open_hours.get(hour_end))
+        yield DriverTips(hour_end, ctx.get_current_key(), self._open_hours.get(hour_end) or 0)
         self._open_hours.remove(hour_end)
 
 
@@ -138,9 +140,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     env.execute("hourly tips")
 
     results = sorted(best["windows"], key=lambda tips: tips.hour_end)
-    for tips in results[: args.show]:
-        begin = time_of_day(tips.hour_end - HOUR_MS)
-        print(f"{begin} - {time_of_day(tips.hour_end)}  driver {tips.driver_id:<3} {tips.tip_cents / 100:8.2f}")
+    for top in results[: args.show]:
+        begin = time_of_day(top.hour_end - HOUR_MS)
+        print(f"{begin} - {time_of_day(top.hour_end)}  driver {top.driver_id:<3} {top.tip_cents / 100:8.2f}")
     missed = sum(fare.tip_cents for fare in late["windows"]) / 100
     print(f"{len(results)} hours; {len(late['windows'])} fares came too late, with {missed:.2f} in tips")
     agree = set(results) == set(best["timers"]) and set(late["windows"]) == set(late["timers"])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 __all__ = ["BEGINNING", "TaxiData", "TaxiFare", "TaxiRide"]
 
 BEGINNING = 1_577_880_000_000
 """When the first ride starts: noon of 2020-01-01, UTC, in milliseconds."""
+
+Event = TypeVar("Event", "TaxiRide", "TaxiFare")
 
 _MINUTE = 60_000
 _HOUR = 60 * _MINUTE
@@ -166,5 +169,5 @@ class TaxiData:
         return random.Random(f"{self.seed} {what} {number}")
 
 
-def _in_order(arrivals: list[tuple[int, TaxiRide]] | list[tuple[int, TaxiFare]]) -> list:
+def _in_order(arrivals: list[tuple[int, Event]]) -> list[Event]:
     return [event for _, event in sorted(arrivals, key=lambda arrival: (arrival[0], arrival[1].ride_id))]

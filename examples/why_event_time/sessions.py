@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from millrace.common import Duration, Time, WatermarkStrategy
 from millrace.connectors.callback import CallbackSink
 from millrace.datastream import AggregateFunction, DataStream, ProcessWindowFunction, StreamExecutionEnvironment
-from millrace.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from millrace.datastream.window import EventTimeSessionWindows, TimeWindow, TumblingEventTimeWindows
 
 GAP_MS = 30_000
 BATCH_MS = 60_000
@@ -86,10 +86,12 @@ class Growing(AggregateFunction):
         return Session(acc_a.user, first, last, acc_a.clicks + acc_b.clicks)
 
 
-class SessionsOfBatch(ProcessWindowFunction):
+class SessionsOfBatch(ProcessWindowFunction[Click, Session, str, TimeWindow]):
     """Finds the sessions in one batch of a user's clicks, as a job has to that sees one batch at a time."""
 
-    def process(self, key: str, context: ProcessWindowFunction.Context, elements: list[Click]) -> Iterator[Session]:
+    def process(
+        self, key: str, context: ProcessWindowFunction.Context[TimeWindow], elements: Iterable[Click]
+    ) -> Iterator[Session]:
         session: Session | None = None
         for click in sorted(elements, key=lambda click: click.time):
             if session is not None and click.time - session.last > GAP_MS:
@@ -164,11 +166,10 @@ def draw(data: list[Click], pieces: list[Session], sessions: list[Session], minu
             axes.barh(
                 [users.index(one.user) for one in shown],
                 # A session of one click has no length, and would not show.
-                [max(one.last - one.first, 1500) / 60_000 for one in shown],
+                [max(one.last - one.first, 3000) / 60_000 for one in shown],
                 left=[one.first / 60_000 for one in shown],
                 height=0.55,
                 color=colour,
-                edgecolor="white",
                 label=name if shown else None,
             )
         axes.plot(

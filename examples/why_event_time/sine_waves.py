@@ -1,7 +1,7 @@
 """Why event time, part 1: four sine waves that add up to zero, and to noise if you ask the wrong clock.
 
 Four sensors measure the same wave, each a quarter of a period after the one before. At any moment their values cancel
-out. But each sensor reaches us over a line of its own, and no two lines are equally slow. The program adds up all
+out. But each sensor reaches us over a line of its own, and each line stalls now and then. The program adds up all
 samples per half second, twice over the same stream: by the time they were measured, and by the time they arrived.
 
 By event time the sum is zero, whatever the lines do. By arrival the sum mixes what different sensors measured at
@@ -19,7 +19,7 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +28,14 @@ from matplotlib.figure import Figure
 from millrace.common import Duration, Time, WatermarkStrategy
 from millrace.connectors.callback import CallbackSink
 from millrace.datastream import AggregateFunction, DataStream, ProcessAllWindowFunction, StreamExecutionEnvironment
-from millrace.datastream.window import TumblingEventTimeWindows
+from millrace.datastream.window import TimeWindow, TumblingEventTimeWindows
 
-LINES = ((0, 50), (350, 300), (800, 500), (1300, 900))
-"""For each wave the least delay of its line in milliseconds, and by how much the delay varies."""
+STALLS_MS = (50, 700, 1500, 2500)
+"""For each wave, for how long its line may stall: what was measured meanwhile comes all at once when it is over."""
 
 PERIOD_MS = 8_000
 SAMPLE_MS = 50
 WINDOW_MS = 500
-LONGEST_DELAY_MS = max(least + varies for least, varies in LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +59,17 @@ class WindowSum:
 
 def samples_of(wave: int, seconds: int, seed: int) -> list[Sample]:
     """The samples of one wave, in the order in which they arrive."""
-    least, varies = LINES[wave]
     draw = random.Random(f"{seed} wave {wave}")
     samples = []
+    stall_begins = stall_ends = 0
     for measured in range(0, seconds * 1000, SAMPLE_MS):
-        value = math.sin(2 * math.pi * (measured / PERIOD_MS - wave / len(LINES)))
-        samples.append(Sample(wave, measured, measured + least + draw.randint(0, varies), value))
-    return sorted(samples, key=lambda sample: (sample.arrived, sample.measured))
+        if measured >= stall_ends:
+            stall_begins = measured + draw.randint(0, 1000)
+            stall_ends = stall_begins + draw.randint(0, STALLS_MS[wave])
+        arrived = stall_ends if measured >= stall_begins else measured
+        value = math.sin(2 * math.pi * (measured / PERIOD_MS - wave / len(STALLS_MS)))
+        samples.append(Sample(wave, measured, arrived, value))
+    return samples
 
 
 class Adding(AggregateFunction):
@@ -85,19 +88,19 @@ class Adding(AggregateFunction):
         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
 
-class WithEnd(ProcessAllWindowFunction):
+class WithEnd(ProcessAllWindowFunction[tuple[float, int], WindowSum, TimeWindow]):
     """Adds the end of the window to a sum."""
 
     def process(
-        self, context: ProcessAllWindowFunction.Context, elements: list[tuple[float, int]]
+        self, context: ProcessAllWindowFunction.Context[TimeWindow], elements: Iterable[tuple[float, int]]
     ) -> Iterator[WindowSum]:
         for total, samples in elements:
             yield WindowSum(context.window().end, total, samples)
 
 
 def by_event_time() -> WatermarkStrategy:
-    """The clock of the sensors; samples may be as late as the slowest line is slow."""
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(LONGEST_DELAY_MS))
+    """The clock of the sensors; samples may come as late as the worst line stalls."""
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(max(STALLS_MS)))
     return strategy.with_timestamp_assigner(lambda sample: sample.measured)
 
 
@@ -119,7 +122,7 @@ def sums(waves: Sequence[DataStream], clock: WatermarkStrategy) -> DataStream:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it by both clocks and draw the picture."""
     args = arguments(argv)
-    data = [samples_of(wave, args.seconds, args.seed) for wave in range(len(LINES))]
+    data = [samples_of(wave, args.seconds, args.seed) for wave in range(len(STALLS_MS))]
     env = StreamExecutionEnvironment.get_execution_environment()
     waves = [env.from_collection(samples) for samples in data]
     event_time: list[WindowSum] = []
@@ -147,15 +150,14 @@ def draw(data: list[list[Sample]], event_time: list[WindowSum], arrival: list[Wi
     figure = Figure(figsize=(10, 7), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     for wave, samples in enumerate(data):
-        least, varies = LINES[wave]
-        delay = f"{least / 1000:g} to {(least + varies) / 1000:g} s"
         seconds = [sample.arrived / 1000 for sample in samples]
         values = [sample.value for sample in samples]
-        above.plot(seconds, values, ".", markersize=3, label=f"wave {wave + 1}, delayed {delay}")
+        above.plot(
+            seconds, values, ".", markersize=3, label=f"wave {wave + 1}, up to {STALLS_MS[wave] / 1000:g} s late"
+        )
     above.set_title("Four sine waves that cancel out, as their samples arrive")
     above.set_ylabel("value")
-    above.set_ylim(-1.15, 1.15)
-    _legend(above, len(data) // 2)
+    above.set_ylim(-1.15, 1.6)
     for windows, colour, name in (
         (arrival, "tab:red", "by processing time (arrival)"),
         (event_time, "tab:blue", "by event time (measurement)"),
@@ -165,13 +167,11 @@ def draw(data: list[list[Sample]], event_time: list[WindowSum], arrival: list[Wi
     below.set_title(f"The sum of all samples in windows of {WINDOW_MS / 1000:g} s")
     below.set_xlabel("time (s)")
     below.set_ylabel("sum of the samples")
-    _legend(below, 2)
+    below.set_ylim(1.25 * min(-1, -largest(arrival)), 1.6 * max(1, largest(arrival)))
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+        axes.legend(loc="upper center", ncols=4, fontsize="small", markerscale=3)
     figure.savefig(out, dpi=110)
-
-
-def _legend(axes, columns: int) -> None:  # noqa: ANN001
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=columns, frameon=False)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

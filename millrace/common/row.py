@@ -169,6 +169,9 @@ class Row:
             return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self._values, strict=True))})"
 
+    def __copy__(self) -> Row:
+        return make_row(list(self._values), self._fields, self._row_kind)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Rows cross every exchange; leaving out what is the default keeps their pickles short.
         if self._row_kind is not _INSERT:

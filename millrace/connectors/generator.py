@@ -22,7 +22,7 @@ class GeneratorSource(Source[T], Generic[T]):
     """``function(0)``, ``function(1)``, ... up to ``count`` records, or without end.
 
     The numbers are dealt out to the splits in turn, so that all splits move through them together. With a rate, as many
-    records come as are due since the source was started; a plan that reads all of a bounded source at once ignores it.
+    records come as are due since the source was started.
 
     >>> source = GeneratorSource(lambda index: index * 10, count=5, splits=2)
     >>> source.splits(4)
@@ -55,6 +55,7 @@ class GeneratorSource(Source[T], Generic[T]):
         self.count = count
         self.records_per_second = records_per_second
         self.bounded = count is not None
+        self.paced = records_per_second is not None
         self._splits = splits
         self._clock = clock
         self._started: dict[str, tuple[float, int]] = {}
@@ -62,6 +63,9 @@ class GeneratorSource(Source[T], Generic[T]):
     def __getstate__(self) -> dict[str, Any]:
         # When it was started is known to the driver alone, and workers have no use for a clock.
         return {**self.__dict__, "_started": {}, "_clock": time.monotonic}
+
+    def open(self) -> None:
+        self._started.clear()
 
     def splits(self, parallelism: int) -> dict[str, int]:
         width = self._splits or parallelism

@@ -7,7 +7,7 @@ import socket
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Generic, TypeVar
 
 from millrace.connectors.collection import BATCH_RECORDS
@@ -15,7 +15,7 @@ from millrace.errors import GraphError, JobError
 from millrace.runtime.operator import Batch
 from millrace.runtime.source import Source
 
-__all__ = ["DriverFedSource", "SocketTextSource"]
+__all__ = ["DriverFedSource", "Feed", "SocketTextSource"]
 
 T = TypeVar("T")
 
@@ -24,8 +24,59 @@ BACKLOG: Final = 100_000
 
 RETRY_SECONDS: Final = 0.5
 
-Put = Callable[[T], bool]
-"""Adds a record to the stream; False means that the job is over and the feeder should return."""
+
+class Feed(Generic[T]):
+    """Records on their way from the feeding thread to the epochs that read them.
+
+    >>> feed = Feed[int]()
+    >>> feed.put(1), feed.put(2), feed.take(None)
+    (True, True, [1, 2])
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[T] = deque()
+        self._changed = threading.Condition()
+        self.stopped = threading.Event()
+        """Set when the job is over and nobody takes records any more."""
+        self.ended = False
+        """There will be no more records."""
+        self.error: BaseException | None = None
+
+    def put(self, record: T) -> bool:
+        """Add a record, and wait if too many are there; False means that the job is over and feeding should end."""
+        with self._changed:
+            while len(self._waiting) >= BACKLOG and not self.stopped.is_set():
+                self._changed.wait()
+            if self.stopped.is_set():
+                return False
+            self._waiting.append(record)
+            return True
+
+    def take(self, limit: int | None) -> list[T]:
+        """The records that are there, at most ``limit`` of them."""
+        with self._changed:
+            count = len(self._waiting) if limit is None else min(limit, len(self._waiting))
+            records = [self._waiting.popleft() for _ in range(count)]
+            self._changed.notify_all()
+            return records
+
+    @property
+    def over(self) -> bool:
+        """Whether all records have been taken and no more will come."""
+        with self._changed:
+            return self.ended and not self._waiting
+
+    def end(self, error: BaseException | None) -> None:
+        """The feeding thread is done."""
+        with self._changed:
+            self.error = error
+            self.ended = True
+
+    def stop(self) -> None:
+        """The job is over."""
+        self.stopped.set()
+        with self._changed:
+            self._changed.notify_all()
 
 
 class DriverFedSource(Source[T], Generic[T]):
@@ -35,12 +86,11 @@ class DriverFedSource(Source[T], Generic[T]):
     ``feed`` where records come from; the split ends when ``feed`` returns.
 
     >>> class Three(DriverFedSource[int]):
-    ...     def feed(self, put, skip):
+    ...     def feed(self, feed, skip):
     ...         for number in (1, 2, 3):
-    ...             put(number)
+    ...             feed.put(number)
     >>> source = Three()
-    >>> source.open()
-    >>> source.join()
+    >>> source.start().join()
     >>> end, finished = source.advance("0", [0, []], 2)
     >>> end, finished, list(source.read("0", [0, []], end))
     ([2, [1, 2]], False, [[1, 2]])
@@ -49,18 +99,11 @@ class DriverFedSource(Source[T], Generic[T]):
     parallel = False
 
     def __init__(self) -> None:
-        self._start_over()
-
-    def _start_over(self) -> None:
-        self._waiting: deque[T] = deque()
-        self._changed = threading.Condition()
-        self._stopped = threading.Event()
-        self._over = False
-        self._error: BaseException | None = None
+        self._feed = Feed[T]()
         self._thread: threading.Thread | None = None
 
     @abstractmethod
-    def feed(self, put: Put[T], skip: int) -> None:
+    def feed(self, feed: Feed[T], skip: int) -> None:
         """Put records until there are no more, or ``put`` says False. ``skip`` of them were taken in earlier runs."""
 
     def pack(self, records: list[T]) -> Any:
@@ -76,67 +119,55 @@ class DriverFedSource(Source[T], Generic[T]):
         return {"0": [0, []]}
 
     def advance(self, split: str, position: Any, limit: int | None) -> tuple[Any, bool]:
-        self._start(position[0])
-        with self._changed:
-            count = len(self._waiting) if limit is None else min(limit, len(self._waiting))
-            records = [self._waiting.popleft() for _ in range(count)]
-            self._changed.notify_all()
-            over = self._over and not self._waiting
-        if over and self._error is not None and not records:
-            message = f"{self!r} cannot go on: {self._error}"
-            raise JobError(message) from self._error
-        end = [position[0] + count, self.pack(records)] if records else position
-        return end, over and self._error is None
+        self.start(position[0])
+        records = self._feed.take(limit)
+        over, error = self._feed.over, self._feed.error
+        if over and error is not None and not records:
+            message = f"{self!r} cannot go on: {error}"
+            raise JobError(message) from error
+        # From here on the stream is known to end, which the planner needs to know to end the job.
+        self.bounded = over and error is None
+        end = [position[0] + len(records), self.pack(records)] if records else position
+        return end, self.bounded
 
     def read(self, split: str, start: Any, end: Any) -> Iterator[list[T] | Batch]:
         if end[0] > start[0]:
             yield self.unpack(end[1])
 
     def open(self) -> None:
-        self._start(0)
+        # Not started yet: only the first position says how much of it earlier runs have taken.
+        self._feed = Feed[T]()
+        self._thread = None
+        self.bounded = False
 
     def close(self) -> None:
-        self._stopped.set()
-        with self._changed:
-            self._changed.notify_all()
+        self._feed.stop()
 
-    def join(self) -> None:
-        """Wait until the feeding thread has ended."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def _start(self, skip: int) -> None:
+    def start(self, skip: int = 0) -> threading.Thread:
+        """Start the feeding thread unless it runs; the first ``advance`` does so as well."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(skip,), name="millrace-feed", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(self._feed, skip), name="millrace-feed", daemon=True
+            )
             self._thread.start()
+        return self._thread
 
-    def _run(self, skip: int) -> None:
+    def _run(self, feed: Feed[T], skip: int) -> None:
         try:
-            self.feed(self._put, skip)
+            self.feed(feed, skip)
         except BaseException as error:  # It belongs to the thread that plans the next epoch.
-            self._error = error
-        with self._changed:
-            self._over = True
-            # From here on the stream is known to end, which the planner needs to know to end the job.
-            self.bounded = True
-
-    def _put(self, record: T) -> bool:
-        with self._changed:
-            while len(self._waiting) >= BACKLOG and not self._stopped.is_set():
-                self._changed.wait()
-            if self._stopped.is_set():
-                return False
-            self._waiting.append(record)
-            return True
+            feed.end(error)
+        else:
+            feed.end(None)
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and locks stay on the driver: tasks only unpack what a position brings.
-        own = ("_waiting", "_changed", "_stopped", "_over", "_error", "_thread")
-        return {name: value for name, value in self.__dict__.items() if name not in own}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_feed", "_thread")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._start_over()
+        self._feed = Feed[T]()
+        self._thread = None
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -168,26 +199,26 @@ class SocketTextSource(DriverFedSource[str]):
         self.delimiter = delimiter
         self.max_retry = max_retry
 
-    def feed(self, put: Put[str], skip: int) -> None:
-        lines = _Lines(self.delimiter, put)
+    def feed(self, feed: Feed[str], skip: int) -> None:
+        lines = _Lines(self.delimiter, feed)
         attempts = 0
-        while not self._stopped.is_set():
+        while not feed.stopped.is_set():
             try:
-                self._receive(lines)
+                self._receive(lines, feed.stopped)
             except OSError:
                 if self.max_retry != -1 and attempts >= self.max_retry:
                     raise
             attempts += 1
             if self.max_retry != -1 and attempts > self.max_retry:
                 break
-            self._stopped.wait(RETRY_SECONDS)
+            feed.stopped.wait(RETRY_SECONDS)
         lines.end()
 
-    def _receive(self, lines: _Lines) -> None:
+    def _receive(self, lines: _Lines, stopped: threading.Event) -> None:
         with socket.create_connection((self.host, self.port), timeout=10) as connection:
             # Waking up now and then is how the thread notices that the job is over.
             connection.settimeout(RETRY_SECONDS)
-            while not self._stopped.is_set():
+            while not stopped.is_set():
                 try:
                     data = connection.recv(1 << 16)
                 except TimeoutError:
@@ -209,9 +240,9 @@ class SocketTextSource(DriverFedSource[str]):
 class _Lines:
     """Cuts what is received into lines."""
 
-    def __init__(self, delimiter: str, put: Put[str]) -> None:
+    def __init__(self, delimiter: str, feed: Feed[str]) -> None:
         self._delimiter = delimiter
-        self._put = put
+        self._feed = feed
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
 
@@ -225,4 +256,4 @@ class _Lines:
             self._emit(self._rest)
 
     def _emit(self, line: str) -> None:
-        self._put(line.removesuffix("\r") if self._delimiter == "\n" else line)
+        self._feed.put(line.removesuffix("\r") if self._delimiter == "\n" else line)

@@ -23,7 +23,7 @@ AnyPath = str | os.PathLike[str]
 
 BLOCK_BYTES: Final = 1 << 20
 
-_OPENERS: Final[dict[str, Callable[..., Any]]] = {
+OPENERS: Final[dict[str, Callable[..., Any]]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
@@ -69,7 +69,7 @@ class TextFileSource(Source[str]):
             return size, True
         with open(split, "rb") as file:
             file.seek(position)
-            end = min(size, position + _bytes_of_lines(file, limit))
+            end = min(size, position + bytes_of_lines(file, limit))
         return end, end == size
 
     def read(self, split: str, start: int, end: int) -> Iterator[list[str]]:
@@ -86,17 +86,17 @@ class TextFileSource(Source[str]):
                 block = file.read(min(BLOCK_BYTES, end - file.tell()))
                 if not block.endswith(b"\n"):
                     block += file.readline()
-                yield _lines(block.decode(self._charset))
+                yield split_lines(block.decode(self._charset))
 
     def _read_whole(self, path: str) -> Iterator[list[str]]:
-        opener = _OPENERS.get(Path(path).suffix, open)
+        opener = OPENERS.get(Path(path).suffix, open)
         charset = "utf-8-sig" if self._charset == "utf-8" else self._charset
         with opener(path, "rt", encoding=charset, newline="\n") as file:
             while batch := [line.removesuffix("\n").removesuffix("\r") for line in islice(file, BATCH_RECORDS)]:
                 yield batch
 
     def _seekable(self, path: str) -> bool:
-        return self._steps_by_line and Path(path).suffix not in _OPENERS
+        return self._steps_by_line and Path(path).suffix not in OPENERS
 
 
 def _files(path: str) -> list[str]:
@@ -114,12 +114,12 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     lines = text.removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-def _bytes_of_lines(file: BinaryIO, limit: int) -> int:
+def bytes_of_lines(file: BinaryIO, limit: int) -> int:
     """How many bytes the next ``limit`` lines take."""
     taken = 0
     while limit > 0:

@@ -9,7 +9,7 @@ from typing import Any
 from millrace.common.cloudpickles import by_value
 from millrace.common.constants import LONG_MIN
 from millrace.common.typeinfo import TypeInformation
-from millrace.connectors.socket import DriverFedSource, Put
+from millrace.connectors.socket import DriverFedSource, Feed
 from millrace.datastream.functions import SourceFunction
 from millrace.runtime.operator import Batch
 from millrace.runtime.timer_service import require_time
@@ -27,8 +27,7 @@ class FunctionSource(DriverFedSource[_Record]):
     ...         ctx.collect_with_timestamp("a", 5)
     ...         ctx.collect_with_timestamp("b", 6)
     >>> source = FunctionSource(Two())
-    >>> source.open()
-    >>> source.join()
+    >>> source.start().join()
     >>> end, finished = source.advance("0", [0, []], None)
     >>> [(batch.values, batch.timestamps) for batch in source.read("0", [0, []], end)], finished
     ([(['a', 'b'], [5, 6])], True)
@@ -39,8 +38,8 @@ class FunctionSource(DriverFedSource[_Record]):
         self._function = function
         self._type_info = type_info
 
-    def feed(self, put: Put[_Record], skip: int) -> None:
-        context = _Context(put, skip, None if self._type_info is None else self._type_info.coercer())
+    def feed(self, feed: Feed[_Record], skip: int) -> None:
+        context = _Context(feed, skip, None if self._type_info is None else self._type_info.coercer())
         self._function.open(None)  # type: ignore[arg-type]  # The driver has no task to tell of.
         try:
             given = self._function.run(context)
@@ -77,8 +76,8 @@ class _JobOver(BaseException):
 
 
 class _Context(SourceFunction.SourceContext):
-    def __init__(self, put: Put[_Record], skip: int, coerce: Any) -> None:
-        self._put = put
+    def __init__(self, feed: Feed[_Record], skip: int, coerce: Any) -> None:
+        self._feed = feed
         self._skip = skip
         self._coerce = coerce
 
@@ -91,5 +90,5 @@ class _Context(SourceFunction.SourceContext):
     def _add(self, value: Any, time: int) -> None:
         if self._skip > 0:
             self._skip -= 1
-        elif not self._put((value if self._coerce is None else self._coerce(value), time)):
+        elif not self._feed.put((value if self._coerce is None else self._coerce(value), time)):
             raise _JobOver

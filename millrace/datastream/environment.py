@@ -24,7 +24,7 @@ from millrace.datastream._typed import check_type
 from millrace.datastream.data_stream import DataStream
 from millrace.datastream.execution_mode import RuntimeExecutionMode
 from millrace.datastream.functions import SourceFunction
-from millrace.errors import GraphError
+from millrace.errors import ConfigurationError, GraphError
 from millrace.graph.compile import JobGraph, compile_graph, is_bounded
 from millrace.graph.executor import JobSettings, default_executor
 from millrace.graph.node import Edge, Node, NodeKind
@@ -185,6 +185,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _watermarks_operator(self, strategy: WatermarkStrategy) -> AssignWatermarks:
         emission = self._configuration.get_string("pipeline.watermark-emission", "periodic")
+        if emission not in ("periodic", "every-record"):
+            message = f"pipeline.watermark-emission: {emission!r} is unknown; use periodic or every-record"
+            raise ConfigurationError(message)
         return AssignWatermarks(strategy, emission == "every-record")
 
     def _new_node(self, name: str, kind: NodeKind, inputs: list[Edge] | None = None) -> Node:
@@ -215,7 +218,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def compile(self, job_name: str | None = None) -> JobGraph:
         """The program with everything decided that it leaves open: what would run, and what is explained."""
-        return self._compile(job_name, self._nodes)
+        return self._compile(job_name)
 
     def get_execution_plan(self) -> str:
         """The program as JSON, in the form that Flink prints."""
@@ -227,11 +230,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """The program for people: levels, chains and exchanges, as text, and as a picture in a notebook."""
         return Explanation.of(self.compile(job_name))
 
-    def _compile(self, job_name: str | None, nodes: list[Node]) -> JobGraph:
+    def _compile(self, job_name: str | None, nodes: list[Node] | None = None) -> JobGraph:
         name = job_name or self._configuration.get_string("pipeline.name", DEFAULT_JOB_NAME)
         width = self.get_max_parallelism()
         job = compile_graph(
-            nodes,
+            self._nodes if nodes is None else nodes,
             name=name,
             parallelism=self.get_parallelism(),
             max_parallelism=width if width > 0 else None,

@@ -76,7 +76,7 @@ class ChunkBuffer:
     (None, ['a'], None, [Mark(position=1, watermark=7, idle=False)])
     """
 
-    __slots__ = ("keys", "marks", "start", "timestamps", "values", "watermark")
+    __slots__ = ("keys", "marks", "sequence", "start", "timestamps", "values", "watermark")
 
     def __init__(self) -> None:
         self.keys: list[Any] = []
@@ -85,6 +85,7 @@ class ChunkBuffer:
         self.marks: list[Mark] = []
         self.start = LONG_MIN
         self.watermark = LONG_MIN
+        self.sequence = 0
 
     def mark(self, watermark: int) -> None:
         """A watermark after the records so far; it replaces one that no record has followed."""

@@ -20,6 +20,7 @@ from millrace.graph.partitioners import (
     Shuffle,
 )
 from millrace.runtime.chunk import CHUNK_RECORDS, ChunkBuffer, ChunkRow, channel_id
+from millrace.runtime.functions import UserFunction
 from millrace.runtime.operator import Batch, OperatorContext, RecordFailure, last_taken
 from millrace.state.key_groups import KeyRouter
 
@@ -27,6 +28,9 @@ __all__ = ["ALL_KEY", "ExchangeWriter", "make_router"]
 
 ALL_KEY: Final = None
 """The one key of streams that are windowed as a whole."""
+
+_QUIET: Final = LONG_MIN + 1
+_DATA: Final = LONG_MIN + 2
 
 # Knuth's MMIX generator: the low bits are weak, so the high ones choose the target.
 _LCG_FACTOR: Final = 6364136223846793005
@@ -49,7 +53,6 @@ class ExchangeWriter:
         self.level = level
         self.channel = channel_id(edge, task)
         self.buffers = [ChunkBuffer() for _ in range(targets)]
-        self.sequence = 0
         self.routing = routing
         self.emit = emit
 
@@ -85,6 +88,7 @@ class ExchangeWriter:
         for target, buffer in enumerate(self.buffers):
             if buffer:
                 self._send(target, buffer)
+            buffer.sequence = 0
 
     def _append(self, target: int, keys: list[Any] | None, values: list[Any], times: list[int] | None) -> None:
         buffer = self.buffers[target]
@@ -130,10 +134,13 @@ class ExchangeWriter:
                 self._send(target, buffer)
 
     def _send(self, target: int, buffer: ChunkBuffer) -> None:
+        quiet = buffer.sequence == 0 and not buffer.values
         blob, start = buffer.take()
-        # LONG_MIN itself is kept for announcements, so that these come first in every order.
-        self.emit(ChunkRow(self.level, target, self.channel, self.sequence, max(start, LONG_MIN + 1), blob))
-        self.sequence += 1
+        # Announcements come first in every order, then channels that have no records in this epoch: they must not hold
+        # back the event time of channels that happen to be taken before them.
+        first = _QUIET if quiet else max(start, _DATA)
+        self.emit(ChunkRow(self.level, target, self.channel, buffer.sequence, first, blob))
+        buffer.sequence += 1
 
 
 def _extend_times(buffer: ChunkBuffer, times: list[int] | None, count: int, start: bool = False) -> None:
@@ -152,6 +159,14 @@ class Routing(ABC):
     """Decides on keys and targets of a batch; ``state`` is what it remembers between epochs."""
 
     state: Any = None
+
+    def open(self) -> None:
+        """Open a rich key selector or partitioner."""
+        return
+
+    def close(self) -> None:
+        """Close it."""
+        return
 
     @abstractmethod
     def route(self, batch: Batch) -> tuple[list[Any] | None, list[int] | int | None]:
@@ -208,8 +223,15 @@ class _Keyed(Routing):
 
     def __init__(self, partitioner: KeyBy, router: KeyRouter, context: OperatorContext) -> None:
         self.selector = partitioner.selector
+        self.function = UserFunction(partitioner.function, "get_key")
         self.router = router
         self.context = context
+
+    def open(self) -> None:
+        self.function.open(self.context)
+
+    def close(self) -> None:
+        self.function.close()
 
     def route(self, batch: Batch) -> tuple[list[Any] | None, list[int] | int | None]:
         records = iter(batch.values)
@@ -225,8 +247,17 @@ class _CustomRouting(Routing):
 
     def __init__(self, partitioner: Custom, targets: int, context: OperatorContext) -> None:
         self.partitioner = partitioner
+        self.functions = [UserFunction(function, "partition") for function in partitioner.functions]
         self.targets = targets
         self.context = context
+
+    def open(self) -> None:
+        for function in self.functions:
+            function.open(self.context)
+
+    def close(self) -> None:
+        for function in self.functions:
+            function.close()
 
     def route(self, batch: Batch) -> tuple[list[Any] | None, list[int] | int | None]:
         records = iter(batch.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from millrace.runtime.context import RuntimeContext
@@ -79,6 +79,18 @@ class Sink(ABC, Generic[T]):
         return
 
 
+class _Watched(list[Any]):
+    """A batch that knows which record was asked for last."""
+
+    def __iter__(self) -> Iterator[Any]:
+        self.iterator = super().__iter__()
+        return self.iterator
+
+    def at(self) -> Any:
+        iterator = getattr(self, "iterator", None)
+        return self if iterator is None else last_taken(iterator, self)
+
+
 class SinkOperator(Operator):
     """Runs a sink's writer in a task."""
 
@@ -92,11 +104,12 @@ class SinkOperator(Operator):
             raise RecordFailure(error, self.context, "create_writer()", None) from error
 
     def process(self, batch: Batch, side: int = 0) -> None:
-        records = iter(batch.values)
+        # A list that counts along: where a writer takes records one by one, the failing one can be named.
+        values = _Watched(batch.values)
         try:
-            self._writer.write_batch(batch.values, batch.timestamps)
+            self._writer.write_batch(values, batch.timestamps)
         except Exception as error:
-            raise RecordFailure(error, self.context, "write()", last_taken(records, batch.values)) from error
+            raise RecordFailure(error, self.context, "write()", values.at()) from error
 
     def end_epoch(self) -> Sequence[Any]:
         try:

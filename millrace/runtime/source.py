@@ -5,13 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
 
 from millrace.runtime.operator import Batch
 
 __all__ = ["ReadFailure", "ReadRange", "Source", "read_interleaved"]
 
 T = TypeVar("T")
+
+_OPEN_READERS: Final = 32
+"""Splits that a task reads in turn; a task with thousands of files must not open them all."""
 
 
 class Source(ABC, Generic[T]):
@@ -34,6 +38,9 @@ class Source(ABC, Generic[T]):
 
     bounded: bool = False
     """Whether every split comes to an end."""
+
+    paced: bool = False
+    """Whether records come at a rate, so that even a bounded source has to be read epoch by epoch."""
 
     parallel: bool = True
     """Whether several tasks may read; a source that must keep one total order says False."""
@@ -88,8 +95,13 @@ class ReadFailure(Exception):
 
 def read_interleaved(sources: dict[str, Source[Any]], ranges: list[ReadRange]) -> Iterator[tuple[ReadRange, Batch]]:
     """The batches of several splits in turn, so that event time advances in all of them together."""
-    readers = [(piece, iter(sources[piece.source].read(piece.split, piece.start, piece.end))) for piece in ranges]
-    while readers:
+    waiting = iter(ranges)
+    readers: list[tuple[ReadRange, Iterator[list[Any] | Batch]]] = []
+    while True:
+        for piece in islice(waiting, _OPEN_READERS - len(readers)):
+            readers.append((piece, iter(sources[piece.source].read(piece.split, piece.start, piece.end))))
+        if not readers:
+            return
         still_open = []
         for piece, reader in readers:
             try:

@@ -133,6 +133,8 @@ class Task:
         for node in self.nodes.values():
             if node.operator is not None:
                 node.operator.open()
+        for writer in self.writers:
+            writer.routing.open()
 
     def refresh(self) -> None:
         """State has been brought up to date after ``open``."""
@@ -255,12 +257,12 @@ class Task:
     def close(self) -> None:
         """Close all operators; an error of one does not keep the others from being closed."""
         errors = []
-        for node in self.nodes.values():
-            if node.operator is not None:
-                try:
-                    node.operator.close()
-                except Exception as error:
-                    errors.append(error)
+        closers = [node.operator.close for node in self.nodes.values() if node.operator is not None]
+        for close in (*closers, *(writer.routing.close for writer in self.writers)):
+            try:
+                close()
+            except Exception as error:
+                errors.append(error)
         if errors:
             raise errors[0]
 

@@ -58,7 +58,8 @@ class JobRun:
     @property
     def in_epochs(self) -> bool:
         """Unbounded jobs, and bounded ones that asked for checkpoints or for epochs of a certain size."""
-        asked = self.settings.checkpointing or MAX_RECORDS in self.settings.config
+        paced = any(source.paced for source, _ in self._sources.values())
+        asked = paced or self.settings.checkpointing or MAX_RECORDS in self.settings.config
         return not self.job.bounded or (asked and not self.settings.batch and not self.plan.external_sources())
 
     def run(self) -> None:

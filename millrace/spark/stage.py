@@ -150,7 +150,8 @@ def _task(code: StageCode, order: EpochOrder, index: int) -> Task:
     """The task with the state of the last committed epoch: as it is here, brought up to date, or loaded anew."""
     key = (order.run, code.stage, index)
     name = f"{code.stage}/{index}"
-    live = _live.get(key)
+    # Taken out while it runs: should this attempt be cut off, the next one must not find a task that is half fed.
+    live = _live.pop(key, None)
     if live is not None and (live.epoch, live.attempt) == (order.base, order.attempts.get(name)):
         return live.task
     manifest = None
@@ -170,7 +171,7 @@ def _task(code: StageCode, order: EpochOrder, index: int) -> Task:
 
 def _drop(key: tuple[str, str, int]) -> None:
     """Forget a task that is out of step, and those of earlier runs; a user's close() may fail without harm here."""
-    stale = [other for other in _live if other == key or other[0] != key[0]]
+    stale = [other for other in _live if other[0] != key[0]]
     for other in stale:
         live = _live.pop(other)
         try:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import pyarrow.fs as arrow_fs
 
-from millrace.errors import ConfigurationError
+from millrace.common.file_systems import open_file_system
 
 __all__ = ["Storage"]
 
@@ -24,7 +23,7 @@ class Storage:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        self._fs, self._root = _open(location)
+        self._fs, self._root = open_file_system(location)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file under its final name in one step: beside it first, then moved over it."""
@@ -64,29 +63,3 @@ class Storage:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
-
-
-def _open(location: str) -> tuple[Any, str]:
-    try:
-        if "://" not in location and not location.startswith("file:"):
-            from pathlib import Path
-
-            return arrow_fs.LocalFileSystem(), str(Path(location).absolute())
-        file_system, root = arrow_fs.FileSystem.from_uri(location)
-        return file_system, root.rstrip("/")
-    except Exception as error:
-        return _open_fsspec(location, error)
-
-
-def _open_fsspec(location: str, cause: Exception) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        message = (
-            f"cannot open checkpoint storage {location!r}: {cause}. For file systems beyond local disks, "
-            "HDFS, S3 and GCS, "
-            "run: pip install fsspec"
-        )
-        raise ConfigurationError(message) from cause
-    file_system, root = fsspec.core.url_to_fs(location)
-    return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(file_system)), root.rstrip("/")

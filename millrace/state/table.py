@@ -137,8 +137,8 @@ class StateTable:
 def _newest(pane: dict[Any, Any], changed: set[Any]) -> dict[Any, Any]:
     """The entries at the end of a pane that are all changed, in their order.
 
-    New keys stand at the end. Listed as removed and then added again, they end up in the same order in a restored pane as
-    in the live one, and results that are made key by key come in the same order after a restore.
+    New keys stand at the end. Listed as removed and then added again, they end up in the same order in a restored pane
+    as in the live one, and results that are made key by key come in the same order after a restore.
     """
     newest = []
     for key in reversed(pane):

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 
 from millrace.common.cloudpickles import by_value
-from millrace.graph.compile import JobGraph
+from millrace.datastream import StreamExecutionEnvironment
 from millrace.runtime.chunk import ChunkRow
 from millrace.runtime.coordinator import EpochPlan, SourceCoordinator
 from millrace.runtime.failure import describe_failure
@@ -30,22 +30,30 @@ class LocalRun:
     ``from_spark`` sources need Spark.
 
     >>> from millrace.datastream import StreamExecutionEnvironment
-    >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    >>> env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     >>> _ = env.from_sequence(1, 6).key_by(lambda n: n % 2).reduce(lambda a, b: a + b).print()
-    >>> LocalRun(env.compile("sums")).run(records_per_epoch=2)
-    ... # doctest: +SKIP
+    >>> LocalRun(env).run(records_per_epoch=4)
+    1
+    2
+    4
+    6
+    9
+    12
     """
 
     def __init__(
         self,
-        job: JobGraph,
+        env: StreamExecutionEnvironment,
         *,
-        batch: bool = False,
         storage: str | None = None,
         clock: Callable[[], int] = lambda: 0,
     ) -> None:
-        self.job = job
-        self.specs = [stage_spec(job, stage, batch=batch, parameters={}) for stage in job.stages]
+        self.job = job = env._compile(None)
+        settings = env._job_settings(job)
+        env._nodes.clear()
+        self.specs = [
+            stage_spec(job, stage, batch=settings.batch, parameters=settings.parameters) for stage in job.stages
+        ]
         self._code = {spec.stage: by_value(spec) for spec in self.specs}
         self._clock = clock
         self._fingerprint = fingerprint(self.specs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millrace.connectors import CollectSink
-from millrace.datastream import DataStream, StreamExecutionEnvironment
+from millrace.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from millrace.graph.compile import JobGraph, JobNode
 from millrace.testing import LocalRun
 
@@ -30,8 +30,9 @@ def collected(stream: DataStream, records_per_epoch: int | None = None, *, batch
     sink = CollectSink()
     stream.sink_to(sink)
     env = stream.get_execution_environment()
-    LocalRun(env.compile("test"), batch=batch).run(records_per_epoch)
-    env.close()
+    if batch:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    LocalRun(env).run(records_per_epoch)
     sink.records.end()
     over = object()
     return list(iter(lambda: sink.records.take(over), over))

@@ -7,7 +7,6 @@ import threading
 from typing import Any
 
 import pytest
-from helpers import environment
 
 from millrace.common import Row, Types, WatermarkStrategy
 from millrace.connectors import CollectSink, NumberSequenceSource
@@ -30,6 +29,7 @@ from millrace.datastream.window import (
 )
 from millrace.errors import GraphError
 from millrace.state import ValueStateDescriptor
+from tests.datastream.helpers import environment
 
 
 def numbers() -> DataStream:

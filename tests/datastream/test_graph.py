@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from helpers import environment, node, ships
 
 from millrace.common import Duration, Row, Types, WatermarkStrategy
 from millrace.connectors import DiscardSink, NumberSequenceSource
@@ -27,6 +26,7 @@ from millrace.runtime.operators.process import ProcessOperator
 from millrace.runtime.operators.rolling import ReduceOperator
 from millrace.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from millrace.runtime.operators.watermarks import AssignWatermarks
+from tests.datastream.helpers import environment, node, ships
 
 
 class Double(MapFunction):

@@ -68,7 +68,7 @@ def run(
     stream = build(env.from_source(SplitSource(splits), strategy(), "splits"))
     stream.sink_to(CallbackSink(results.extend))
     stream.get_side_output(LATE).sink_to(CallbackSink(late.extend))
-    local = LocalRun(env.compile("cuts"))
+    local = LocalRun(env)
     sizes = iter(epochs or [])
     while not local.done:
         local.run_epoch(next(sizes, None if epochs is None else epochs[-1]))
@@ -105,8 +105,7 @@ def naive(kind: str, events: list[Event]) -> list[Any]:
                 if start is not None and time > end:
                     found[key, start, end] = sorted(members)
                     start, members = None, []
-                start = time if start is None else start
-                end = max(end, time + 4)
+                start, end = (time, time + 4) if start is None else (start, max(end, time + 4))
                 members.append(number)
             if start is not None:
                 found[key, start, end] = sorted(members)

@@ -9,13 +9,24 @@ from taxi_program import environment, events_in
 from taxi_rides import TaxiData, TaxiFare, TaxiRide
 
 from millrace.connectors.callback import CallbackSink
-from millrace.datastream import DataStream, OutputTag, StreamExecutionEnvironment
+from millrace.datastream import DataStream, OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
 from millrace.testing import LocalRun
 
-CUTS = pytest.mark.parametrize(
-    ("parallelism", "per_epoch"), [(1, None), (2, None), (2, 50), (3, 7)], ids=str
-)
+CUTS = pytest.mark.parametrize(("parallelism", "per_epoch"), [(1, None), (2, None), (2, 50), (3, 7)], ids=str)
 """Ways to run a program, none of which may change its results."""
+
+
+def run_here(
+    env: StreamExecutionEnvironment, per_epoch: int | None = None, *, batch: bool = False, crashes: bool = False
+) -> None:
+    """Run to the end, with a crash after each epoch if you like."""
+    if batch:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    local = LocalRun(env)
+    while not local.done:
+        local.run_epoch(per_epoch)
+        if crashes:
+            local.crash()
 
 
 class Program:
@@ -39,9 +50,5 @@ class Program:
             stream.get_side_output(tag).sink_to(CallbackSink(held.extend))
 
     def run(self, per_epoch: int | None = None, *, batch: bool = False, crashes: bool = False) -> dict[str, list[Any]]:
-        local = LocalRun(self.env.compile("example"), batch=batch)
-        while not local.done:
-            local.run_epoch(per_epoch)
-            if crashes:
-                local.crash()
+        run_here(self.env, per_epoch, batch=batch, crashes=crashes)
         return self._results

@@ -137,7 +137,7 @@ def test_a_chunk_starts_with_the_watermark_before_it(monkeypatch: pytest.MonkeyP
     writer.watermark(20)
     writer.write(Batch([5]))
     writer.flush()
-    assert [(row.sequence, row.watermark) for row in rows] == [(0, LONG_MIN + 1), (1, LONG_MIN + 1), (2, 10)]
+    assert [(row.sequence, row.watermark) for row in rows] == [(0, LONG_MIN + 2), (1, LONG_MIN + 2), (2, 10)]
     assert [decode(row.blob)[1] for row in rows] == [[1, 2], [3, 4], [5]]
 
 
@@ -173,3 +173,15 @@ def test_an_answer_out_of_range_says_the_range() -> None:
         writer.write(Batch([1]))
     assert isinstance(caught.value.error, GraphError)
     assert "there are 2 partitions, numbered from 0" in str(caught.value.error)
+
+
+def test_a_channel_without_records_is_taken_first() -> None:
+    writer, rows = writer_for(Global(), 1)
+    writer.idle(True)
+    writer.flush()
+    writer.watermark(7)
+    writer.flush()
+    writer.write(Batch([1]))
+    writer.watermark(8)
+    writer.flush()
+    assert [(row.sequence, row.watermark) for row in rows] == [(0, LONG_MIN + 1), (0, LONG_MIN + 1), (0, 7)]

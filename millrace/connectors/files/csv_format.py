@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from millrace.common.row import make_row
 from millrace.common.typeinfo import RowTypeInfo, TypeInformation
@@ -19,6 +18,8 @@ from millrace.connectors.files.records import cell_text, field_names, field_valu
 from millrace.errors import GraphError
 
 __all__ = ["CsvFormat", "CsvLines", "CsvStyle"]
+
+_WRITTEN_AS_THEY_ARE: Final = frozenset({str, int, float})
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ class CsvStyle:
         except (TypeError, ValueError) as error:
             raise GraphError(f"CSV with {self._marks()}: {error}") from error
 
-    def write(self, rows: Sequence[Sequence[str]]) -> str:
+    def write(self, rows: Sequence[Sequence[Any]]) -> str:
         """Rows of cells as lines."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n", **self._marks()).writerows(rows)
-        return text.getvalue()
+        lines = _Lines()
+        csv.writer(lines, lineterminator=_Lines.END, **self._marks()).writerows(rows)
+        return "".join(lines)
 
     def rows(self, lines: Iterator[str]) -> Iterator[list[str]]:
         """The rows in these lines; empty lines are skipped, and so are comments."""
@@ -82,6 +83,15 @@ class CsvStyle:
     def _marks(self) -> dict[str, Any]:
         quoting = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
         return {"delimiter": self.delimiter, "quotechar": self.quote, "escapechar": self.escape, "quoting": quoting}
+
+
+class _Lines(list[str]):
+    """Takes the rows of a CSV writer. Told to end them with both marks, it quotes cells that hold either of them."""
+
+    END: Final = "\r\n"
+
+    def write(self, line: str) -> None:
+        self.append(line[:-2] + "\n")
 
 
 class CsvLines(RowFormat):
@@ -118,7 +128,10 @@ class CsvLines(RowFormat):
     def encode_all(self, values: Sequence[Any]) -> bytes:
         columns, cell = self._columns, self._style.cell
         rows = [
-            [cell(name, item) for name, item in zip(columns, field_values(value, columns), strict=True)]
+            [
+                item if item.__class__ in _WRITTEN_AS_THEY_ARE else cell(name, item)
+                for name, item in zip(columns, field_values(value, columns), strict=True)
+            ]
             for value in values
         ]
         return self._style.write(rows).encode()
@@ -130,6 +143,7 @@ class CsvFormat(StreamFormat):
     The columns are those of the header, of the type, or as given. A header and a type are matched by name. Quoted cells
     may hold line ends, so a file is entered only where a record is known to begin.
 
+    >>> import io
     >>> list(CsvFormat().read(io.BytesIO(b'word,note\\na,"x, y"\\n'), 0, None, "a.csv"))
     [[{'word': 'a', 'note': 'x, y'}]]
     """

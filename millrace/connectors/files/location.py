@@ -6,12 +6,12 @@ import contextlib
 import io
 import os
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
 import pyarrow.fs as arrow_fs
 
+from millrace.common.file_systems import open_file_system
 from millrace.errors import ConfigurationError
 
 __all__ = ["AnyPath", "Location"]
@@ -42,17 +42,17 @@ class Location:
             raise ConfigurationError(message)
         # Workers may have another working directory: what is meant is known here only.
         self._address = text if "://" in text or text.startswith("file:") else os.path.abspath(text)
-        _opened(self._address)
+        open_file_system(self._address)
 
     @property
     def file_system(self) -> Any:
         """The pyarrow file system."""
-        return _opened(self._address)[0]
+        return open_file_system(self._address)[0]
 
     @property
     def root(self) -> str:
         """The path of this location in its file system."""
-        return _opened(self._address)[1]
+        return open_file_system(self._address)[1]
 
     @property
     def is_local(self) -> bool:
@@ -156,31 +156,3 @@ class Location:
 
     def __repr__(self) -> str:
         return f"Location({self.shown!r})"
-
-
-@lru_cache(maxsize=64)
-def _opened(address: str) -> tuple[Any, str]:
-    if "://" not in address and not address.startswith("file:"):
-        return arrow_fs.LocalFileSystem(), address.rstrip("/")
-    try:
-        file_system, root = arrow_fs.FileSystem.from_uri(address)
-        return file_system, root.rstrip("/")
-    except Exception as error:
-        return _opened_by_fsspec(address, error)
-
-
-def _opened_by_fsspec(address: str, cause: Exception) -> tuple[Any, str]:
-    scheme = address.partition(":")[0]
-    try:
-        import fsspec
-    except ImportError:
-        message = (
-            f"cannot open the {scheme} address: {cause}. For file systems beyond local disks, HDFS, S3, GCS and Azure, "
-            "run: pip install fsspec"
-        )
-        raise ConfigurationError(message) from cause
-    try:
-        file_system, root = fsspec.core.url_to_fs(address)
-    except Exception as error:
-        raise ConfigurationError(f"cannot open the {scheme} address: {error}") from error
-    return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(file_system)), root.rstrip("/")

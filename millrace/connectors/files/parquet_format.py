@@ -19,6 +19,7 @@ from millrace.errors import ConfigurationError, GraphError
 __all__ = ["ParquetFormat", "ParquetParts"]
 
 ROW_GROUP_RECORDS: Final = 65_536
+_COMPRESSIONS: Final = ("snappy", "gzip", "zstd", "lz4", "brotli", "none")
 
 
 class ParquetParts(PartFormat):
@@ -37,10 +38,8 @@ class ParquetParts(PartFormat):
     """
 
     def __init__(self, type_info: TypeInformation | None = None, compression: str = "snappy") -> None:
-        if compression != "none" and not pa.Codec.is_available(compression):
-            raise ConfigurationError(
-                f"Parquet with compression {compression!r}: use snappy, gzip, zstd, lz4, brotli or none"
-            )
+        if compression not in _COMPRESSIONS:
+            raise ConfigurationError(f"Parquet with compression {compression!r}: use {', '.join(_COMPRESSIONS)}")
         self._schema = None if type_info is None else _schema(type_info)
         self._compression = compression
 

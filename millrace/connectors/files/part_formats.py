@@ -100,10 +100,8 @@ class EncodedLines(RowFormat):
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        if not callable(getattr(encoder, "encode", None)):
-            message = (
-                f"{encoder!r} is no Encoder: use Encoder.simple_string_encoder() or a class of your own with encode()"
-            )
+        if not isinstance(encoder, Encoder):
+            message = f"{encoder!r} is no Encoder: use Encoder.simple_string_encoder() or a subclass of Encoder"
             raise GraphError(message)
         self._encoder = encoder
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from millrace.common.typeinfo import TypeInformation
 from millrace.connectors.files.parsing import json_parser
-from millrace.connectors.text import BLOCK_BYTES, _bytes_of_lines, _lines
+from millrace.connectors.text import BLOCK_BYTES, bytes_of_lines, split_lines
 from millrace.errors import GraphError
 
 __all__ = ["BulkFormat", "FileFormat", "JsonFormat", "StreamFormat", "TextLineFormat", "unreadable"]
@@ -75,12 +75,12 @@ class TextLineFormat(StreamFormat):
 
     def end_after(self, file: BinaryIO, start: int, limit: int) -> int:
         file.seek(start)
-        return start + _bytes_of_lines(file, limit)
+        return start + bytes_of_lines(file, limit)
 
     def read(self, file: BinaryIO, start: int, end: int | None, name: str) -> Iterator[list[Any]]:
         for block in self._blocks(file, start, end):
             text = block.decode(self._charset)
-            yield _lines(text.removeprefix("\ufeff") if start == 0 else text)
+            yield split_lines(text.removeprefix("\ufeff") if start == 0 else text)
             start = -1
 
     def _blocks(self, file: BinaryIO, start: int, end: int | None) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from millrace.common.row import Row
 from millrace.common.time import Instant
@@ -76,15 +76,19 @@ def _checked(values: Sequence[Any], names: tuple[str, ...], record: Any) -> Sequ
 
 
 def _by_name(fields: Mapping[str, Any], names: tuple[str, ...], record: Any) -> list[Any]:
-    values = [fields.get(name) for name in names]
-    if len(fields) > len(values) or not fields.keys() <= set(names):
+    if len(fields) == len(names):
+        try:
+            return [fields[name] for name in names]
+        except KeyError:
+            pass
+    if not fields.keys() <= set(names):
         lost = [str(name) for name in fields if name not in names]
         message = (
             f"the field {lost[0]!r} of {record!r} has no column: the file has {', '.join(names)}. Give all columns "
             "when the sink is made, or send records of one shape"
         )
         raise ValueError(message)
-    return values
+    return [fields.get(name) for name in names]
 
 
 def json_text(record: Any) -> str:
@@ -95,7 +99,7 @@ def json_text(record: Any) -> str:
     """
     if isinstance(record, tuple) and hasattr(record, "_asdict"):
         record = record._asdict()
-    return json.dumps(record, default=plain, ensure_ascii=False, separators=(",", ":"))
+    return _to_json(record)
 
 
 def plain(value: Any) -> Any:
@@ -122,6 +126,9 @@ def plain(value: Any) -> Any:
     kind = type(value).__name__
     message = f"{value!r} of type {kind} has no form in a file: map it to text, numbers, dicts or lists first"
     raise TypeError(message)
+
+
+_to_json: Final = json.JSONEncoder(default=plain, ensure_ascii=False, separators=(",", ":")).encode
 
 
 def cell_text(value: Any) -> str:

@@ -19,7 +19,7 @@ from millrace.connectors.files.csv_format import CsvFormat, CsvStyle
 from millrace.connectors.files.location import AnyPath, Location
 from millrace.connectors.files.parquet_format import ParquetFormat
 from millrace.connectors.files.read_formats import FileFormat, JsonFormat
-from millrace.connectors.text import _OPENERS
+from millrace.connectors.text import OPENERS
 from millrace.errors import ConfigurationError, GraphError, JobError
 from millrace.runtime.source import Source
 
@@ -27,6 +27,8 @@ __all__ = ["CsvSource", "FileSource", "FileSourceBuilder", "JsonSource", "Parque
 
 SPLIT_BYTES: Final = 128 * 1024 * 1024
 """Larger files of lines are read from several places at once."""
+
+SMALL_RANGE: Final = 1 << 16
 
 Interval = Duration | Time | timedelta | int
 
@@ -106,10 +108,15 @@ class FileSource(Source[Any]):
     def read(self, split: str, start: int, end: int) -> Iterator[list[Any]]:
         if start >= end:
             return
+        # Many splits are read in turn: those that are soon over must not all keep a file open meanwhile.
+        batches = self._read(split, start, end)
+        yield from list(batches) if end - start <= SMALL_RANGE else batches
+
+    def _read(self, split: str, start: int, end: int) -> Iterator[list[Any]]:
         file, _ = _file_and_offset(split)
         with self._open(file) as stream:
             if self._in_one_go(file):
-                opener = _OPENERS.get(PurePosixPath(file).suffix, contextlib.nullcontext)
+                opener = OPENERS.get(PurePosixPath(file).suffix, contextlib.nullcontext)
                 with opener(stream) as content:
                     yield from self._format.read(content, 0, None, file)
             else:
@@ -144,7 +151,7 @@ class FileSource(Source[Any]):
         return self._range > 0 and self._format.by_line and not self._in_one_go(file)
 
     def _in_one_go(self, file: str) -> bool:
-        return not self._format.steps or PurePosixPath(file).suffix in _OPENERS
+        return not self._format.steps or PurePosixPath(file).suffix in OPENERS
 
     def _open(self, file: str) -> BinaryIO:
         locations = [place.location for place in self._places if file.startswith(place.location.prefix)]

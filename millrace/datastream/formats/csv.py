@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from millrace.common.serialization import DeserializationSchema, SerializationSchema
@@ -179,8 +180,6 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
     def deserialize(self, message: bytes) -> Any:
         """The row; None for what cannot be read, if that is to be ignored."""
-        import io
-
         for rows in self._format.read(io.BytesIO(message), 0, None, "CSV message"):
             if rows:
                 return rows[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 from millrace.runtime.functions import UserFunction
 from millrace.runtime.operator import Batch, Operator, OperatorContext, Output
 from millrace.runtime.operators.stateless import FlatMapOperator, MapOperator
@@ -32,9 +34,38 @@ class CoOperator(Operator):
         self.sides[0].close()
 
 
+class _MapSome(MapOperator):
+    """A map whose None means no result, as PyFlink has it for two inputs."""
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, _DropNone(output))
+
+
+class _DropNone(Output):
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def emit(self, batch: Batch) -> None:
+        if None in batch.values:
+            kept = [value is not None for value in batch.values]
+            times = None if batch.timestamps is None else list(compress(batch.timestamps, kept))
+            batch = Batch(list(compress(batch.values, kept)), times)
+        if batch.values:
+            self.output.emit(batch)
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        self.output.emit_side(tag_id, batch)
+
+    def emit_watermark(self, watermark: int) -> None:
+        self.output.emit_watermark(watermark)
+
+    def emit_idle(self, idle: bool) -> None:
+        self.output.emit_idle(idle)
+
+
 def co_map(function: object) -> CoOperator:
     """The operator of ``connect(...).map(CoMapFunction)``."""
-    return CoOperator(MapOperator(UserFunction(function, "map1")), MapOperator(UserFunction(function, "map2")))
+    return CoOperator(_MapSome(UserFunction(function, "map1")), _MapSome(UserFunction(function, "map2")))
 
 
 def co_flat_map(function: object) -> CoOperator:

@@ -81,7 +81,8 @@ class SideOutputs:
             message = f"a side output is named by an OutputTag, not by {tag!r}: OutputTag('late'), for example"
             raise TypeError(message)
         values, times = self.pending.setdefault(tag.tag_id, ([], []))
-        values.append(value)
+        coerce = tag.type_info.coercer() if tag.type_info is not None else None
+        values.append(value if coerce is None else coerce(value))
         times.append(time)
 
 
@@ -166,6 +167,12 @@ class ProcessOperator(FunctionOperator):
 
     def _collect(self, result: Iterable[Any], time: int) -> None:
         values, times = self._values, self._times
+        if not isinstance(result, Iterable):
+            message = (
+                f"returned {result!r}, which cannot be iterated: yield each result, or return a list of them "
+                "(None for no result)"
+            )
+            raise TypeError(message)
         for item in result:
             if type(item) is tuple and len(item) == 2 and isinstance(item[0], OutputTag):
                 self._side.add(item[0], item[1], time)

@@ -245,7 +245,7 @@ class AssignWatermarks(Operator):
         if watermark > self._sent:
             self._sent = watermark
             self.output.emit_watermark(watermark)
-        if self._valve.all_idle != self._idle:
+        if self._splits and self._valve.all_idle != self._idle:
             self._idle = self._valve.all_idle
             self.output.emit_idle(self._idle)
 
