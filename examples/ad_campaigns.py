@@ -112,7 +112,7 @@ def main() -> int:
     env = StreamExecutionEnvironment.get_execution_environment(config)
     view = AdView(None if args.unbounded else args.events, WINDOW_MS)
     build(env, events, args, view)
-    print(env.explain(), "\n")
+    print(env.explain("ad campaigns"), "\n")
     client = env.execute_async("ad campaigns")
     client.on_progress(view.progress)
     with view:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Whatever starts Spark first in this process, a test or a page of the documentation, starts the same one.
-os.environ.setdefault("MILLRACE_MASTER", "local[2]")
+os.environ.setdefault("MILLRACE_MASTER", "local[2,4]")
 
 
 @pytest.fixture(scope="session")
@@ -18,5 +18,5 @@ def spark() -> Iterator[SparkSession]:
     """The Spark session all tests share."""
     from millrace.spark.session import get_session, stop_session
 
-    yield get_session({"spark.master": "local[2]"})
+    yield get_session({"spark.master": "local[2,4]"})
     stop_session()

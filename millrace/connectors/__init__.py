@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millrace.connectors.callback import CallbackSink
 from millrace.connectors.collect_sink import CollectSink
 from millrace.connectors.collection import CollectionSource
 from millrace.connectors.discard import DiscardSink
@@ -13,6 +14,7 @@ from millrace.connectors.socket import SocketTextSource
 from millrace.connectors.text import TextFileSource
 
 __all__ = [
+    "CallbackSink",
     "CollectSink",
     "CollectionSource",
     "DiscardSink",

@@ -34,7 +34,7 @@ from millrace.runtime.source import Source
 
 __all__ = ["StreamExecutionEnvironment"]
 
-DEFAULT_JOB_NAME = "Flink Streaming Job"
+DEFAULT_JOB_NAME = "Millrace Streaming Job"
 
 
 class StreamExecutionEnvironment(EnvironmentSettings):

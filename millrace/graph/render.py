@@ -41,7 +41,10 @@ def _chain_lines(chain: list[JobNode]) -> list[str]:
         bullet = "  * " if position == 0 else "    -> "
         uid = node.uid if node.node.uid else f"{node.uid[:8]}…"
         lane = node.node.lane + (f": {node.node.lane_reason}" if node.node.lane_reason else "")
-        lines.append(f"{bullet}{node.name}  [uid {uid}, parallelism {node.parallelism}, {lane} lane]")
+        after = node.inputs[0].source if position else None
+        branch = f" (after {after.name})" if after is not None and after is not chain[position - 1] else ""
+        tag = f" (side output {node.inputs[0].tag!r})" if position and node.inputs[0].tag is not None else ""
+        lines.append(f"{bullet}{node.name}{branch}{tag}  [uid {uid}, parallelism {node.parallelism}, {lane} lane]")
         lines += [f"       ~ {_edge_text(edge)}" for edge in node.outputs if edge.target.chain != node.chain]
     return lines
 
