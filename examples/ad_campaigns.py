@@ -98,6 +98,13 @@ def build(env: StreamExecutionEnvironment, events: AdEvents, args: argparse.Name
     parsed.get_side_output(MALFORMED).sink_to(CallbackSink(view.malformed))
 
 
+def explained() -> str:
+    """The graph of the job as a picture, as the README shows it."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    build(env, AdEvents(), arguments([]), AdView(None, WINDOW_MS))
+    return env.explain("ad campaigns")._repr_svg_()
+
+
 def main() -> int:
     """Run the job, watch it, check it."""
     args = arguments()
@@ -127,7 +134,7 @@ def main() -> int:
     return 0 if agrees else 1
 
 
-def arguments() -> argparse.Namespace:
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=300_000, help="how many events to make (default %(default)s)")
@@ -137,7 +144,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--late-share", type=float, default=0.01, help="share of events that come much too late")
     parser.add_argument("--malformed-share", type=float, default=0.005, help="share of lines that are no JSON")
     parser.add_argument("--unbounded", action="store_true", help="run until Ctrl-C")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.unbounded and not args.rate:
         args.rate = 20_000
     return args

@@ -117,7 +117,8 @@ def compile_graph(
             "or execute_and_collect() before execute()"
         )
         raise GraphError(message)
-    ordered = _topological(nodes)
+    # Streams that lead to no sink have no effect: they are left out, for example what was only used for to_spark().
+    ordered = _topological([node for node in nodes if node.kind is NodeKind.SINK])
     jobs = _resolve(ordered, parallelism, max_parallelism)
     edges = _connect(jobs)
     _check_uids(jobs.values())

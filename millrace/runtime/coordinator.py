@@ -57,8 +57,10 @@ class SourceCoordinator:
     >>> class Numbers(Source[int]):
     ...     bounded = True
     ...     def splits(self, parallelism): return {"0": 0}
-    ...     def advance(self, split, position, limit): return min(5, position + (limit or 5)), position + (limit or 5)
-    >= 5 ...     def read(self, split, start, end): yield list(range(start, end))
+    ...     def advance(self, split, position, limit):
+    ...         end = min(5, position + (limit or 5))
+    ...         return end, end == 5
+    ...     def read(self, split, start, end): yield list(range(start, end))
     >>> coordinator = SourceCoordinator({"n": (Numbers(), 1)})
     >>> plan = coordinator.plan(limit=3)
     >>> [(piece.start, piece.end) for piece in plan.ranges[0]], plan.last

@@ -81,7 +81,7 @@ def test_workers_run_the_drivers_interpreter(spark: SparkSession) -> None:
 
 def test_the_running_session_is_the_one_you_get(spark: SparkSession) -> None:
     assert get_session() is spark
-    assert spark.sparkContext.master == "local[2]"
+    assert spark.sparkContext.master == "local[2,4]"
 
 
 def test_a_setting_that_can_change_is_changed(spark: SparkSession) -> None:
