@@ -93,9 +93,9 @@ def build(env: StreamExecutionEnvironment, events: AdEvents, args: argparse.Name
         .name("views per campaign and window")
         .uid("counts")
     )
-    counts.sink_to(CallbackSink(view.counts))
-    counts.get_side_output(LATE).sink_to(CallbackSink(view.late))
-    parsed.get_side_output(MALFORMED).sink_to(CallbackSink(view.malformed))
+    counts.sink_to(CallbackSink(view.counts)).name("live table")
+    counts.get_side_output(LATE).sink_to(CallbackSink(view.late)).name("late views")
+    parsed.get_side_output(MALFORMED).sink_to(CallbackSink(view.malformed)).name("malformed lines")
 
 
 def explained() -> str:

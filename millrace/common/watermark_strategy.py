@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -217,6 +218,11 @@ class WatermarkStrategy:
         return WatermarkStrategy(NoWatermarksGenerator)
 
     @staticmethod
+    def for_ingestion_time() -> WatermarkStrategy:
+        """A record's time is when this operator first sees it, by the clock of the machine; nothing is ever late."""
+        return WatermarkStrategy(partial(BoundedOutOfOrdernessWatermarks, 0), _now)
+
+    @staticmethod
     def for_generator(generator: Callable[[], WatermarkGenerator] | WatermarkGenerator) -> WatermarkStrategy:
         """A generator of your own: its class, a function that makes one, or one to be copied for every split."""
         if isinstance(generator, WatermarkGenerator):
@@ -266,6 +272,10 @@ class WatermarkStrategy:
             )
             raise TypeError(message)
         return generator
+
+
+def _now(value: Any, record_timestamp: int) -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _at_least(least: int, value: Duration | Time | timedelta | int, method: str, what: str) -> int:

@@ -58,7 +58,7 @@ def _level_title(job: JobGraph, level: int, x: int) -> str:
 
 
 def _box(node: JobNode, x: int, y: int) -> str:
-    name = node.name if len(node.name) <= 28 else node.name[:27] + "…"
+    name = node.name if len(node.name) <= 25 else node.name[:24] + "…"
     return (
         f"<g><title>{escape(node.name)} (uid {escape(node.uid)})</title>"
         f'<rect x="{x}" y="{y}" width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="6" fill="{_COLOURS[node.node.kind]}" '

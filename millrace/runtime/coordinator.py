@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,12 +100,15 @@ class SourceCoordinator:
         """Whether every source has come to its end."""
         return len(self.ended) == len(self._sources)
 
-    def plan(self, limit: int | None) -> EpochPlan:
-        """The next epoch, with about ``limit`` records of each split. Nothing moves before ``confirm``."""
+    def plan(self, limit: int | None, paused: AbstractSet[str] = frozenset()) -> EpochPlan:
+        """The next epoch, with about ``limit`` records of each split. Nothing moves before ``confirm``.
+
+        Splits ("source uid/split") in ``paused`` are not read this time.
+        """
         plan = EpochPlan()
         for uid, (source, parallelism) in self._sources.items():
             if uid not in self.ended:
-                self._plan_source(plan, uid, source, parallelism, limit)
+                self._plan_source(plan, uid, source, parallelism, limit, paused)
         plan.last = len(self.ended) + len(plan.ended) == len(self._sources)
         return plan
 
@@ -117,7 +121,15 @@ class SourceCoordinator:
                     self.finished.add(piece.key)
         self.ended.update(plan.ended)
 
-    def _plan_source(self, plan: EpochPlan, uid: str, source: Source[Any], parallelism: int, limit: int | None) -> None:
+    def _plan_source(
+        self,
+        plan: EpochPlan,
+        uid: str,
+        source: Source[Any],
+        parallelism: int,
+        limit: int | None,
+        paused: AbstractSet[str],
+    ) -> None:
         positions = self.positions[uid]
         for split, start in source.splits(self.split_parallelism[uid]).items():
             positions.setdefault(split, start)
@@ -126,8 +138,9 @@ class SourceCoordinator:
             if f"{uid}/{split}" in self.finished:
                 continue
             task = index % parallelism
-            end, finished = source.advance(split, start, limit)
-            if finished is False and limit is None and source.bounded:
+            waits = f"{uid}/{split}" in paused
+            end, finished = (start, False) if waits else source.advance(split, start, limit)
+            if finished is False and limit is None and source.bounded and not waits:
                 message = (
                     f"source {uid!r}: advance() without a limit did not reach the end of the bounded split {split!r}"
                 )
