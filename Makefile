@@ -45,6 +45,11 @@ $(STAMP): pyproject.toml
 	    fi; \
 	    $(HAS_JAVA); \
 	fi
+	if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null \
+	        && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo 'installing PostgreSQL, which the tests start'; \
+	    apt-get -qq update && apt-get -qq install --yes --no-install-recommends postgresql >/dev/null; \
+	fi
 	touch $@
 
 run: setup

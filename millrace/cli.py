@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
-import io
 import json
 import os
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import click
 
 from millrace import __version__
+from millrace.jobs.program import run_as_main
+from millrace.jobs.savepoint_commands import savepoint
 from millrace.traceback_view import format_exception, is_engine_file
 
 __all__ = ["CONFIG_VARIABLE", "main"]
@@ -26,13 +25,23 @@ _INTERRUPTED = 130
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="millrace")
 def main() -> None:
-    """Run Millrace programs."""
+    """Run Millrace programs, and look after their savepoints."""
+
+
+main.add_command(savepoint)
 
 
 @main.command(context_settings={"allow_interspersed_args": False})
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallel tasks per operator.")
 @click.option("--master", help="Spark master: local[4], yarn, spark://host:7077, ...")
 @click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A configuration setting; may be repeated.")
+@click.option(
+    "-s",
+    "--from-savepoint",
+    metavar="PATH",
+    help="Start from this savepoint, or from the newest whole epoch of this checkpoint folder.",
+)
+@click.option("--allow-non-restored-state", is_flag=True, help="Drop state that no operator of the program takes.")
 @click.option(
     "--log-level",
     type=click.Choice(["off", "error", "warn", "info", "debug"], case_sensitive=False),
@@ -45,6 +54,8 @@ def run(
     parallelism: int | None,
     master: str | None,
     settings: tuple[str, ...],
+    from_savepoint: str | None,
+    allow_non_restored_state: bool,
     log_level: str | None,
     full_traceback: bool,
     app: Path,
@@ -58,6 +69,10 @@ def run(
     configuration.update(_parse_setting(setting) for setting in settings)
     if parallelism is not None:
         configuration["parallelism.default"] = str(parallelism)
+    if from_savepoint is not None:
+        configuration["execution.state-recovery.path"] = from_savepoint
+    if allow_non_restored_state:
+        configuration["execution.state-recovery.ignore-unclaimed-state"] = "true"
     if configuration:
         os.environ[CONFIG_VARIABLE] = json.dumps(configuration)
     if master is not None:
@@ -65,7 +80,7 @@ def run(
     if log_level is not None:
         os.environ["MILLRACE_LOG"] = log_level
     try:
-        _run_as_main(app, args)
+        run_as_main(app, args)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except Exception as error:
@@ -101,21 +116,3 @@ def _parse_setting(setting: str) -> tuple[str, str]:
         raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="-D")
     return key.strip(), value
 
-
-def _run_as_main(app: Path, args: tuple[str, ...]) -> None:
-    """Executes a file as the `__main__` module, and leaves it there.
-
-    cloudpickle sends what `__main__` defines by value, so workers need not import the program; and threads or exit
-    handlers of the program still find their module after its last line. (runpy would take the module away again.)
-    """
-    module = ModuleType("__main__")
-    module.__file__ = str(app)
-    module.__dict__["__builtins__"] = builtins
-    sys.modules["__main__"] = module
-    sys.argv[:] = [str(app), *args]
-    if not sys.flags.safe_path:
-        # The interpreter put the directory of its own start there; the program expects its own.
-        sys.path[0] = str(app.resolve().parent)
-    with io.open_code(str(app.absolute())) as source:
-        code = compile(source.read(), str(app), "exec")
-    exec(code, module.__dict__)

@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "cep": RUNTIME | {"connectors", "datastream"},
     "table": RUNTIME | {"connectors", "datastream", "cep"},
     "testing": API,
+    "pyflink": API,
     "spark": API,
     "jobs": API | {"spark", "traceback_view"},
     "traceback_view": {"errors"},

@@ -31,6 +31,9 @@ class TypeInformation(ABC):
     type_codes: ClassVar[tuple[str, ...]] = ()
     """The names under which descriptions of this class's types are stored."""
 
+    guessed: bool = False
+    """Whether it was found by looking at records, not declared. Such a type helps to find fields and does no more."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for code in cls.type_codes:

@@ -68,7 +68,6 @@ class RowTypeInfo(TypeInformation):
     def _make_coercer(self) -> Coercer:
         count = len(self.field_types)
         names = self.field_names
-        row_names = names if self.is_named else None
         coerce_fields = _fields_coercer(self.field_types)
         insert = RowKind.INSERT
 
@@ -90,7 +89,7 @@ class RowTypeInfo(TypeInformation):
                 raise wrong_kind(self, value, "rows, tuples, lists or dicts")
             if len(fields) != count:
                 raise wrong_kind(self, value, f"{count} fields")
-            return make_row(coerce_fields(fields), row_names, kind)
+            return make_row(coerce_fields(fields), names, kind)
 
         return coerce
 
@@ -300,7 +299,7 @@ class ObjectArrayTypeInfo(_SequenceTypeInfo):
     """The type of an array of anything.
 
     >>> ObjectArrayTypeInfo(RowTypeInfo([BasicTypeInfo("INT")])).coerce([(1,)])
-    [<Row(1)>]
+    [Row(f0=1)]
     """
 
     type_codes = ("OBJECT_ARRAY",)

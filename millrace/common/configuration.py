@@ -34,8 +34,12 @@ class Configuration:
     10000
     """
 
-    def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+    def __init__(self, other: Configuration | None = None, j_configuration: Any = None) -> None:
+        # Where PyFlink shows its Java settings, there is one of ours behind them, to be shared and not copied.
+        behind = getattr(j_configuration, "_configuration", None)
+        self._values: dict[str, Any] = {} if behind is None else behind._values
+        if other is not None:
+            self._values = dict(other._values)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:

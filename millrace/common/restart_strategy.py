@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import timedelta
 
 from millrace.common.configuration import Configuration
 from millrace.common.time import Duration
@@ -57,6 +58,14 @@ class RestartStrategies:
         def __post_init__(self) -> None:
             _not_negative("fixed_delay_restart", self.restart_attempts, self.delay_between_attempts_ms)
 
+        def get_restart_attempts(self) -> int:
+            """How many restarts there are at most."""
+            return self.restart_attempts
+
+        def get_delay_between_attempts_interval(self) -> timedelta:
+            """The pause before each."""
+            return timedelta(milliseconds=self.delay_between_attempts_ms)
+
         def get_description(self) -> str:
             """The strategy in a few words."""
             return f"up to {self.restart_attempts} restarts, {self.delay_between_attempts_ms} ms apart"
@@ -73,6 +82,18 @@ class RestartStrategies:
             _not_negative("failure_rate_restart", self.max_failure_rate, self.delay_between_attempts_ms)
             if self.failure_interval_ms <= 0:
                 raise ConfigurationError("failure_rate_restart: the failure interval must be longer than 0 ms")
+
+        def get_max_failure_rate(self) -> int:
+            """How many failures there may be within the interval."""
+            return self.max_failure_rate
+
+        def get_failure_interval(self) -> timedelta:
+            """The interval."""
+            return timedelta(milliseconds=self.failure_interval_ms)
+
+        def get_delay_between_attempts_interval(self) -> timedelta:
+            """The pause before each restart."""
+            return timedelta(milliseconds=self.delay_between_attempts_ms)
 
         def get_description(self) -> str:
             """The strategy in a few words."""

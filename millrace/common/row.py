@@ -22,21 +22,29 @@ class RowKind(Enum):
     UPDATE_AFTER = 2
     DELETE = 3
 
+    def __str__(self) -> str:
+        """As the lines that show rows begin: +I, -U, +U or -D."""
+        return ("+I", "-U", "+U", "-D")[self.value]
+
 
 # Reading a member off its enum costs more than making the rest of a row.
 _INSERT: Final = RowKind.INSERT
 
 
+class NoSuchField(KeyError, ValueError):
+    """A row was asked for a field it does not have."""
+
+
 class Row:
     """A record whose fields are reached by index, by name or, unless the name begins with _, as attributes.
 
-    Fields given by keyword are kept in the order of their names. A row without names calls its fields f0, f1 and so on.
+    A row without names calls its fields f0, f1 and so on. Rows are equal if fields of the same names are.
 
     >>> row = Row(name="Alice", age=11)
     >>> row
-    Row(age=11, name='Alice')
-    >>> row.name, row["age"], row[0]
-    ('Alice', 11, 11)
+    Row(name='Alice', age=11)
+    >>> row.name, row["age"], row[0], "age" in row
+    ('Alice', 11, 'Alice', True)
     >>> Row(1, "a"), Row(1, "a").f1
     (<Row(1, 'a')>, 'a')
 
@@ -57,8 +65,8 @@ class Row:
         elif args:
             raise ValueError("Row: fields are given either by position or by name; pass all of them in one of the ways")
         else:
-            self._fields = tuple(sorted(kwargs))
-            self._values = [kwargs[name] for name in self._fields]
+            self._fields = tuple(kwargs)
+            self._values = list(kwargs.values())
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -136,7 +144,7 @@ class Row:
             raise AttributeError(self._no_such_field(name), name=name, obj=self) from None
 
     def __contains__(self, item: object) -> bool:
-        return item in self._values
+        return item in (self._values if self._fields is None else self._fields)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
@@ -147,7 +155,9 @@ class Row:
     def __eq__(self, other: Any) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return self._values == other._values and self._fields == other._fields and self._row_kind is other._row_kind
+        if self._fields != other._fields and self._names() != other._names():
+            return self._row_kind is other._row_kind and self._by_name() == other._by_name()
+        return self._values == other._values and self._row_kind is other._row_kind
 
     def __lt__(self, other: Row) -> bool:
         return self._values < other._values if isinstance(other, Row) else NotImplemented
@@ -162,7 +172,10 @@ class Row:
         return self._values >= other._values if isinstance(other, Row) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(self._values))
+        # Rows that differ in the order of their fields only are equal, so they have the same hash as well.
+        if self._fields is None or self._fields == default_field_names(len(self._values)):
+            return hash(tuple(self._values))
+        return hash(frozenset(self._by_name().items()))
 
     def __repr__(self) -> str:
         if self._fields is None:
@@ -180,6 +193,9 @@ class Row:
             return _unpickled_row, (self._values, self._fields)
         return _unpickled_row, (self._values,)
 
+    def _by_name(self) -> dict[str, Any]:
+        return dict(zip(self._names(), self._values, strict=True))
+
     def _names(self) -> tuple[str, ...]:
         return self._fields if self._fields is not None else default_field_names(len(self._values))
 
@@ -187,7 +203,7 @@ class Row:
         try:
             return self._names().index(name)
         except ValueError:
-            raise KeyError(self._no_such_field(name)) from None
+            raise NoSuchField(self._no_such_field(name)) from None
 
     def _no_such_field(self, name: str) -> str:
         return f"Row has no field {name!r}; its fields are {', '.join(self._names())}"

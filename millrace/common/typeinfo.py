@@ -156,14 +156,14 @@ class Types:
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
-    def MAP(key_type: TypeInformation, value_type: TypeInformation) -> MapTypeInfo:
+    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> MapTypeInfo:
         """A dict."""
-        return MapTypeInfo(key_type, value_type)
+        return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
-    def LIST(element_type: TypeInformation) -> ListTypeInfo:
+    def LIST(element_type_info: TypeInformation) -> ListTypeInfo:
         """A list."""
-        return ListTypeInfo(element_type)
+        return ListTypeInfo(element_type_info)
 
 
 def infer_type(value: Any) -> TypeInformation:

@@ -142,6 +142,19 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
         output.emit_watermark(bounded_watermark(self.max_timestamp, self.bound_ms))
 
 
+class IngestionTimeWatermarks(WatermarkGenerator):
+    """Event time is the clock: it goes on even when no record comes.
+
+    >>> IngestionTimeWatermarks().on_event("record", 5, None)
+    """
+
+    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
+        return
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        output.emit_watermark(_now(None, LONG_MIN) - 1)
+
+
 class NoWatermarksGenerator(WatermarkGenerator):
     """Emits nothing: for streams that only use processing time.
 
@@ -220,7 +233,7 @@ class WatermarkStrategy:
     @staticmethod
     def for_ingestion_time() -> WatermarkStrategy:
         """A record's time is when this operator first sees it, by the clock of the machine; nothing is ever late."""
-        return WatermarkStrategy(partial(BoundedOutOfOrdernessWatermarks, 0), _now)
+        return WatermarkStrategy(IngestionTimeWatermarks, _now)
 
     @staticmethod
     def for_generator(generator: Callable[[], WatermarkGenerator] | WatermarkGenerator) -> WatermarkStrategy:

@@ -29,6 +29,11 @@ class CollectionSource(Source[Any]):
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = list(values)
 
+    @property
+    def first(self) -> Any:
+        """The first element: what a program says about fields can be checked against it."""
+        return self._values[0]
+
     def splits(self, parallelism: int) -> dict[str, int]:
         return {"0": 0}
 

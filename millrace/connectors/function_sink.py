@@ -9,6 +9,7 @@ from typing import Any
 
 from millrace.common.constants import LONG_MIN
 from millrace.runtime.context import RuntimeContext
+from millrace.runtime.functions import UserFunction
 from millrace.runtime.sink import Sink, SinkWriter
 
 __all__ = ["FunctionSink", "RecordContext"]
@@ -40,7 +41,8 @@ class RecordContext:
 class FunctionSink(Sink[Any]):
     """Gives each record to a function: an object with ``invoke(value, context)`` or ``write(value)``, or a callable.
 
-    ``open(runtime_context)`` and ``close()`` are called if the object has them.
+    ``open(runtime_context)`` and ``close()`` are called if the object has them, and so are the methods of a
+    CheckpointedFunction, ListCheckpointed or CheckpointListener.
 
     >>> taken = []
     >>> writer = FunctionSink(taken.append).create_writer(None)
@@ -53,15 +55,15 @@ class FunctionSink(Sink[Any]):
         self.function = function
 
     def create_writer(self, context: RuntimeContext) -> SinkWriter[Any]:
-        function = self.function
-        if callable(getattr(function, "open", None)):
-            function.open(context)
-        return _FunctionWriter(function)
+        return _FunctionWriter(self.function, context)
 
 
 class _FunctionWriter(SinkWriter[Any]):
-    def __init__(self, function: Any) -> None:
-        self._function = function
+    def __init__(self, function: Any, runtime_context: RuntimeContext | None) -> None:
+        self._function = UserFunction(function, "invoke")
+        self._task = None if runtime_context is None else runtime_context._context
+        if self._task is not None:
+            self._function.open(self._task)
         self._context = RecordContext()
         self._call = _value_and_context(function, self._context)
 
@@ -69,8 +71,23 @@ class _FunctionWriter(SinkWriter[Any]):
         self._context.time = LONG_MIN if timestamp is None else timestamp
         self._call(value)
 
+    def prepare_commit(self) -> tuple[()]:
+        if self._task is not None:
+            self._function.snapshot(self._task.epoch)
+        return ()
+
+    @property
+    def can_catch_up(self) -> bool:
+        return not self._function.keeps_state
+
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._function.checkpoint_complete(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._function.checkpoint_aborted(checkpoint_id)
+
     def close(self) -> None:
-        close = getattr(self._function, "close", None)
+        close = self._function.bound("close")
         if callable(close):
             close()
 

@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from millrace.common.row import Row, RowKind
+from millrace.common.rendering import renderer
+from millrace.common.typeinfo import TypeInformation
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.sink import Sink, SinkWriter
 
-__all__ = ["PrintSink", "format_printed", "line_prefix"]
-
-_KIND_MARKS: Final = {
-    RowKind.INSERT: "+I",
-    RowKind.UPDATE_BEFORE: "-U",
-    RowKind.UPDATE_AFTER: "+U",
-    RowKind.DELETE: "-D",
-}
-
-
-def format_printed(value: Any) -> str:
-    """A record as ``print()`` shows it: its text, and for a Row the kind of change and the fields.
-
-    >>> format_printed(Row("a", 1, None)), format_printed(("a", 1))
-    ('+I[a, 1, null]', "('a', 1)")
-    """
-    if isinstance(value, Row):
-        fields = ", ".join("null" if field is None else format_printed(field) for field in value)
-        return f"{_KIND_MARKS[value.get_row_kind()]}[{fields}]"
-    return str(value)
-
+__all__ = ["PrintSink", "line_prefix"]
 
 def line_prefix(identifier: str, subtask: int, parallelism: int) -> str:
     """What stands before each line: the identifier, and the number of the task if there are several.
@@ -54,15 +35,19 @@ class PrintSink(Sink[Any]):
 
     volatile = True
 
-    def __init__(self, identifier: str | None = None, *, to_stderr: bool = False) -> None:
+    def __init__(
+        self, identifier: str | None = None, *, to_stderr: bool = False, type_info: TypeInformation | None = None
+    ) -> None:
         self._identifier = identifier or ""
         self._to_stderr = to_stderr
+        self._type_info = type_info
 
     def create_writer(self, context: RuntimeContext) -> SinkWriter[Any]:
         return _PrintWriter(
             line_prefix(
                 self._identifier, context.get_index_of_this_subtask(), context.get_number_of_parallel_subtasks()
-            )
+            ),
+            self._type_info,
         )
 
     def commit(self, committables: Sequence[Any]) -> None:
@@ -73,12 +58,13 @@ class PrintSink(Sink[Any]):
 
 
 class _PrintWriter(SinkWriter[Any]):
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, type_info: TypeInformation | None) -> None:
         self._prefix = prefix
+        self._render = renderer(type_info)
         self._lines: list[str] = []
 
     def write(self, value: Any, timestamp: int | None) -> None:
-        self._lines.append(self._prefix + format_printed(value))
+        self._lines.append(self._prefix + self._render(value))
 
     def prepare_commit(self) -> Sequence[Any]:
         lines, self._lines = self._lines, []

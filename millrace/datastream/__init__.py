@@ -19,6 +19,7 @@ from millrace.datastream.checkpoint_storage import (
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
+from millrace.datastream.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from millrace.datastream.checkpointing_mode import CheckpointingMode
 from millrace.datastream.closeable_iterator import CloseableIterator
 from millrace.datastream.connected_streams import ConnectedStreams
@@ -93,7 +94,9 @@ __all__ = [
     "BroadcastStream",
     "CachedDataStream",
     "CheckpointConfig",
+    "CheckpointListener",
     "CheckpointStorage",
+    "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
@@ -121,6 +124,7 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
+    "ListCheckpointed",
     "MapFunction",
     "MemorySize",
     "MergingWindowAssigner",

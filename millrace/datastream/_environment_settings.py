@@ -34,7 +34,6 @@ AUTO_UIDS: Final = "pipeline.auto-generate-uids"
 JOB_PARAMETERS: Final = "pipeline.global-job-parameters"
 SAVEPOINT_DIR: Final = "execution.checkpointing.savepoint-dir"
 CHANGELOG: Final = "state.changelog.enabled"
-BACKEND: Final = "state.backend.type"
 
 
 class EnvironmentSettings:
@@ -225,7 +224,8 @@ class EnvironmentSettings:
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """Set how state is kept: the setting ``state.backend.type``."""
         self._state_backend = state_backend
-        self._configuration.set_string(BACKEND, getattr(state_backend, "class_name", state_backend.backend_type))
+        for key, value in state_backend.settings().items():
+            self._configuration.set_string(key, value)
         return self
 
     def get_state_backend(self) -> StateBackend:

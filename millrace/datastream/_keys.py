@@ -41,7 +41,8 @@ def key_partitioner(
         (function,) = selectors
         check_function(function, where, (KeySelector,), ("get_key",))
         select = getattr(function, "get_key", function)
-        label = "a function" if name_of(function) == "<lambda>" else name_of(function).rsplit(".", 1)[-1]
+        name = name_of(function).rsplit(".", 1)[-1]
+        label = "a function" if name == "<lambda>" else name
     if key_type is not None and key_type.coercer() is not None:
         select = _TypedKey(select, key_type)
     return KeyBy(select, function, key_type, label)

@@ -25,7 +25,10 @@ def project(
     if not positions:
         raise GraphError("project needs at least one field: project(0, 2), for example")
     chosen = tuple(check_position(position, known, "project") for position in positions)
-    return _Projection(chosen), _projected_type(chosen, known)
+    projected = _projected_type(chosen, known)
+    if known is not None and projected is not None:
+        projected.guessed = known.guessed
+    return _Projection(chosen), projected
 
 
 class _Projection:

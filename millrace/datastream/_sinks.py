@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from millrace.common.typeinfo import TypeInformation
 from millrace.connectors.collect_sink import CollectSink
 from millrace.connectors.function_sink import FunctionSink
 from millrace.connectors.print_sink import PrintSink
@@ -31,16 +32,21 @@ class SinkMethods(ABC):
     _inputs: tuple[tuple[Node, str | None, Partitioner | None], ...]
 
     @abstractmethod
+    def get_type(self) -> TypeInformation:
+        """The type of the records."""
+
+    @abstractmethod
     def _edges(self, side: int = 0) -> list[Edge]:
         """The edges to an operator that reads this stream."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print each record on the terminal of this program, as ``2> value`` with the number of its task."""
-        return self._end(PrintSink(sink_identifier), "Print to Std. Out")
+        return self._end(PrintSink(sink_identifier, type_info=self.get_type()), "Print to Std. Out")
 
     def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print each record on the standard error stream of this program."""
-        return self._end(PrintSink(sink_identifier, to_stderr=True), "Print to Std. Err")
+        sink = PrintSink(sink_identifier, to_stderr=True, type_info=self.get_type())
+        return self._end(sink, "Print to Std. Err")
 
     def add_sink(self, sink_func: f.SinkFunction | Any) -> DataStreamSink:
         """Give each record to a function: a SinkFunction, an object with ``write(value)``, or a callable."""

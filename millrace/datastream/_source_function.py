@@ -11,6 +11,7 @@ from millrace.common.constants import LONG_MIN
 from millrace.common.typeinfo import TypeInformation
 from millrace.connectors.socket import DriverFedSource, Feed
 from millrace.datastream.functions import SourceFunction
+from millrace.errors import GraphError
 from millrace.runtime.operator import Batch
 from millrace.runtime.timer_service import require_time
 
@@ -35,6 +36,7 @@ class FunctionSource(DriverFedSource[_Record]):
 
     def __init__(self, function: SourceFunction, type_info: TypeInformation | None = None) -> None:
         super().__init__()
+        _refuse_checkpoint_methods(function)
         self._function = function
         self._type_info = type_info
 
@@ -69,6 +71,18 @@ class FunctionSource(DriverFedSource[_Record]):
 
     def __repr__(self) -> str:
         return f"FunctionSource({type(self._function).__name__})"
+
+
+def _refuse_checkpoint_methods(function: SourceFunction) -> None:
+    methods = ("initialize_state", "snapshot_state", "restore_state", "notify_checkpoint_complete")
+    found = [name for name in methods if callable(getattr(function, name, None))]
+    if found:
+        message = (
+            f"add_source: {type(function).__name__} has {found[0]}(), which would never be called: a SourceFunction "
+            "runs anew after a restart, and what was taken before is skipped. Leave the method out, or write a "
+            "millrace.runtime.source.Source, whose positions are part of every checkpoint"
+        )
+        raise GraphError(message)
 
 
 class _JobOver(BaseException):

@@ -10,6 +10,7 @@ from millrace.common.output_tag import OutputTag
 from millrace.common.typeinfo import TypeInformation, Types
 from millrace.common.watermark_strategy import WatermarkStrategy
 from millrace.datastream import functions as f
+from millrace.connectors.collection import CollectionSource
 from millrace.datastream._checks import check_function, check_travels, refuse_keyed_features
 from millrace.datastream._keys import key_partitioner
 from millrace.datastream._operator_settings import OperatorSettings
@@ -77,8 +78,8 @@ class DataStream(SinkMethods, OperatorSettings):
         return self._set_on("get_name")[0].name
 
     def get_type(self) -> TypeInformation:
-        """The type of the records, as far as it is known."""
-        return Types.PICKLED_BYTE_ARRAY() if self._known is None else self._known
+        """The type of the records, as far as it was declared or is that of their source."""
+        return Types.PICKLED_BYTE_ARRAY() if self._known is None or self._known.guessed else self._known
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """The environment this stream belongs to."""
@@ -169,6 +170,10 @@ class DataStream(SinkMethods, OperatorSettings):
         from millrace.datastream.keyed_stream import KeyedStream
 
         partitioner = key_partitioner((key_selector, *more), key_type, self._known)
+        source = self._inputs[0][0].source
+        if isinstance(source, CollectionSource) and partitioner.function is None:
+            # The records are at hand: a field that is not there is found now rather than in a task.
+            partitioner.selector(source.first)
         inputs = [(node, tag, partitioner) for node, tag, _ in self._inputs]
         return KeyedStream(self._env, inputs, self._declared, self._known)
 

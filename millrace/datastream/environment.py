@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from millrace.connectors.sequence import NumberSequenceSource
 from millrace.connectors.socket import SocketTextSource
 from millrace.connectors.text import TextFileSource
 from millrace.datastream._checks import check_function, check_travels
-from millrace.datastream._environment_settings import EnvironmentSettings
+from millrace.datastream._environment_settings import MAX_PARALLELISM, EnvironmentSettings
 from millrace.datastream._explanation import Explanation
 from millrace.datastream._source_function import FunctionSource
 from millrace.datastream._typed import check_type
@@ -207,6 +208,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         except KeyboardInterrupt:
             client.cancel().result()
             raise
+        except Exception as error:
+            # How it came back from the job's thread is of no interest; where it was raised stands in its cause.
+            raise error.with_traceback(None)  # noqa: B904
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program and return a handle on the running job. Forgets the program."""
@@ -249,10 +253,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if mode is RuntimeExecutionMode.BATCH:
             _require_bounded(job, "BATCH mode")
         interval = self.get_checkpoint_interval()
+        config = self._settings_by_key()
+        if self.get_max_parallelism() > 0:
+            config[MAX_PARALLELISM] = str(self.get_max_parallelism())
         return JobSettings(
             batch=mode is RuntimeExecutionMode.BATCH or (mode is RuntimeExecutionMode.AUTOMATIC and job.bounded),
             parallelism=self.get_parallelism(),
-            config=self._settings_by_key(),
+            config=config,
             parameters=self._execution_config.get_global_job_parameters(),
             checkpointing=interval > 0,
             checkpoint_interval_ms=interval,
@@ -305,7 +312,9 @@ def _common_type(values: list[Any]) -> TypeInformation:
     """The type all elements share, as they are; elements of different types can be anything."""
     first = infer_type(values[0])
     same = all(infer_type(value) == first for value in values[1:])
-    return first if same else Types.PICKLED_BYTE_ARRAY()
+    guess = copy.copy(first if same else Types.PICKLED_BYTE_ARRAY())
+    guess.guessed = True
+    return guess
 
 
 def _coerced(values: list[Any], type_info: TypeInformation) -> list[Any]:

@@ -7,6 +7,8 @@ from enum import Enum
 from typing import ClassVar
 
 from millrace.errors import ConfigurationError
+from millrace.state.rocksdb import LOCAL_DIR
+from millrace.state.rocksdb_choice import BACKEND
 
 __all__ = [
     "CustomStateBackend",
@@ -25,6 +27,10 @@ class StateBackend(ABC):  # noqa: B024
     """
 
     backend_type: ClassVar[str] = "hashmap"
+
+    def settings(self) -> dict[str, str]:
+        """The settings of a job that say the same as this object."""
+        return {BACKEND: self.backend_type}
 
 
 class HashMapStateBackend(StateBackend):
@@ -49,7 +55,11 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State in RocksDB, on the disks of the workers.
+    """State in RocksDB, on the disks of the workers: it may be larger than their memory.
+
+    Needs the package rocksdict (``pip install 'millrace[rocksdb]'``). Checkpoints hold only what has changed, asked for
+    or not, and are the same as those of HashMapStateBackend: a job may change from one to the other. Tuning options
+    and transfer threads are kept for programs that set them, and change nothing.
 
     >>> backend = EmbeddedRocksDBStateBackend()
     >>> backend.set_db_storage_paths("/fast", "/fast2")
@@ -65,6 +75,10 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._predefined = PredefinedOptions.DEFAULT
         self._options: str | None = None
         self._transfer_threads = 4
+
+    def settings(self) -> dict[str, str]:
+        """The settings of a job that say the same as this object."""
+        return super().settings() | ({LOCAL_DIR: ",".join(self._paths)} if self._paths else {})
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Whether a checkpoint holds only what has changed."""
@@ -117,3 +131,7 @@ class CustomStateBackend(StateBackend):
 
     def __init__(self, class_name: str) -> None:
         self.class_name = class_name
+
+    def settings(self) -> dict[str, str]:
+        """The settings of a job that say the same as this object."""
+        return {BACKEND: self.class_name}

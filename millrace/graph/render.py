@@ -60,7 +60,8 @@ def _edge_text(edge: JobEdge) -> str:
 def plan_json(job: JobGraph) -> str:
     """The plan as Flink's ``getExecutionPlan`` prints it for a PyFlink program.
 
-    PyFlink puts a node that computes the key in front of every keyed operator; tools that read such plans expect it.
+    PyFlink puts a node that computes the key in front of every keyed operator, and one that takes the key off again
+    in front of those that are not keyed; tools that read such plans expect them.
     """
     ids: dict[int, int] = {}
     nodes: list[dict[str, Any]] = []
@@ -78,6 +79,11 @@ def plan_json(job: JobGraph) -> str:
                 upstream = [{"id": source, "ship_strategy": "FORWARD", "side": "second"}]
                 entry = _plan_entry("_stream_key_by_map_operator", NodeKind.OPERATOR, edge.source.parallelism, upstream)
                 source = add(entry)
+                if not node.node.keyed:
+                    # Whoever needs no keys gets the records without them, from a node of their own.
+                    keyed = [{"id": source, "ship_strategy": ship, "side": "second"}]
+                    entry = _plan_entry("_keyed_stream_values_operator", NodeKind.OPERATOR, node.parallelism, keyed)
+                    source, ship = add(entry), "FORWARD"
             predecessors.append({"id": source, "ship_strategy": ship, "side": "second"})
         kind = node.node.kind
         name = _plan_name(node)

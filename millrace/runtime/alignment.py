@@ -46,7 +46,7 @@ def paused_splits(groups: Iterable[AlignmentGroup], watermarks: Mapping[str, int
         mine = {
             split: watermark
             for split, watermark in watermarks.items()
-            if watermark != LONG_MIN and split.split("/", 1)[0] in group.sources
+            if watermark != LONG_MIN and any(split.startswith(f"{source}/") for source in group.sources)
         }
         if mine:
             limit = min(mine.values()) + group.max_drift_ms

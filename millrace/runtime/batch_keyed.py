@@ -48,6 +48,16 @@ class BatchKeyedOperator(Operator):
     def end_epoch(self) -> Sequence[Any]:
         return self.inner.end_epoch()
 
+    @property
+    def can_catch_up(self) -> bool:
+        return self.inner.can_catch_up
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.inner.on_checkpoint_complete(checkpoint_id)
+
+    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.inner.on_checkpoint_aborted(checkpoint_id)
+
     def close(self) -> None:
         self.inner.close()
 

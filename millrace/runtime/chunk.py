@@ -10,7 +10,7 @@ from array import array
 from typing import Any, Final, NamedTuple
 
 from millrace.common.constants import LONG_MIN
-from millrace.runtime.codec import dump, load
+from millrace.runtime.codec import dump_records, load_records
 
 __all__ = ["CHUNK_RECORDS", "DRIVER", "ChunkBuffer", "ChunkRow", "Mark", "channel_id", "channel_task", "decode"]
 
@@ -105,7 +105,7 @@ class ChunkBuffer:
     def take(self) -> tuple[bytes, int]:
         """The chunk's bytes and the watermark it starts with; the buffer is empty afterwards."""
         times = array("q", self.timestamps).tobytes() if self.timestamps else None
-        blob = dump((self.keys or None, self.values, times, self.marks))
+        blob = dump_records((self.keys or None, self.values, times, self.marks))
         start = self.start
         self.keys, self.values, self.timestamps, self.marks = [], [], [], []
         self.start = self.watermark
@@ -114,7 +114,7 @@ class ChunkBuffer:
 
 def decode(blob: bytes | memoryview) -> tuple[list[Any] | None, list[Any], list[int] | None, list[Mark]]:
     """Keys, values, timestamps and marks of a chunk."""
-    keys, values, packed, marks = load(blob)
+    keys, values, packed, marks = load_records(blob)
     if packed is None:
         return keys, values, None, marks
     times = array("q")

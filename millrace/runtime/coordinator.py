@@ -90,7 +90,7 @@ class SourceCoordinator:
         for uid, splits in positions.items():
             if uid in self.positions:
                 self.positions[uid] = dict(splits)
-        self.finished = {name for name in finished if name.split("/", 1)[0] in self.positions}
+        self.finished = {name for name in finished if any(name.startswith(f"{uid}/") for uid in self.positions)}
         for uid, (source, _) in self._sources.items():
             if source.bounded and self.positions[uid] and self._all_finished(uid):
                 self.ended.add(uid)

@@ -239,7 +239,11 @@ class _Keyed(Routing):
             keys = list(map(self.selector, records))
         except Exception as error:
             raise RecordFailure(error, self.context, "key_by", last_taken(records, batch.values)) from error
-        return keys, self.router.route(keys)
+        try:
+            return keys, self.router.route(keys)
+        except TypeError as error:
+            culprit = next((value for key, value in zip(keys, batch.values, strict=True) if not _hashable(key)), None)
+            raise RecordFailure(error, self.context, "key_by", culprit) from error
 
 
 class _CustomRouting(Routing):
@@ -269,10 +273,18 @@ class _CustomRouting(Routing):
         return None, targets
 
     def _checked(self, target: int) -> int:
-        if not 0 <= target < self.targets:
+        if not isinstance(target, int) or not 0 <= target < self.targets:
             message = f"the partitioner answered {target!r}: there are {self.targets} partitions, numbered from 0"
             raise GraphError(message)
         return target
+
+
+def _hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
 
 
 def make_router(

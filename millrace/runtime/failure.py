@@ -6,7 +6,7 @@ import pickle
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from millrace.common.cloudpickles import by_value
 from millrace.errors import UserCodeError
@@ -79,8 +79,30 @@ def _pickled(error: BaseException) -> bytes | None:
         data = by_value(error)
         pickle.loads(data)
     except Exception:
-        return None
+        # Its __init__ wants other arguments than it hands to Exception: carry what it is made of instead.
+        try:
+            data = by_value(_Remade(type(error), error.args, error.__dict__))
+            pickle.loads(data)
+        except Exception:
+            return None
     return data
+
+
+class _Remade:
+    """Stands for an exception on the way, and becomes one when it is unpickled."""
+
+    def __init__(self, kind: type[BaseException], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> None:
+        self.parts = (kind, arguments, attributes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, self.parts
+
+
+def _remake(kind: type[BaseException], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(attributes)
+    return error
 
 
 def _user_traceback(error: BaseException) -> str:

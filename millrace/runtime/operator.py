@@ -124,18 +124,24 @@ class SplitCursor:
 
 
 class OperatorContext:
-    """What a task gives to each of its operators."""
+    """What a task gives to each of its operators.
+
+    The task keeps ``epoch``, the number of the epoch at hand, which is that of the checkpoint at its end, and
+    ``restored``: whether the task goes on from a checkpoint.
+    """
 
     __slots__ = (
         "attempt",
         "clock",
         "cursor",
+        "epoch",
         "keyed",
         "max_parallelism",
         "metrics",
         "name",
         "parallelism",
         "parameters",
+        "restored",
         "sources",
         "store",
         "subtask",
@@ -172,6 +178,8 @@ class OperatorContext:
         self.parameters = dict(parameters or {})
         self.cursor = cursor if cursor is not None else SplitCursor()
         self.sources = sources
+        self.epoch = 0
+        self.restored = False
 
 
 class Operator(ABC):
@@ -231,6 +239,19 @@ class Operator(ABC):
     def end_epoch(self) -> Sequence[Any]:
         """Get ready for the snapshot; a sink returns what is to be committed once the manifest is written."""
         return ()
+
+    @property
+    def can_catch_up(self) -> bool:
+        """Whether an open operator can go on after its state was changed from outside, with ``refresh``."""
+        return True
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The epoch of this number is committed; called once the next one begins."""
+        return
+
+    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The epoch of this number was run, but will never be committed."""
+        return
 
     def finish(self) -> None:
         """The bounded input is over and LONG_MAX has been seen."""

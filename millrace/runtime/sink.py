@@ -34,6 +34,19 @@ class SinkWriter(ABC, Generic[T]):
         """End of an epoch: make what was written durable, and say what the driver has to commit."""
         return ()
 
+    @property
+    def can_catch_up(self) -> bool:
+        """Whether the writer can go on when the state of its task was changed from outside."""
+        return True
+
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The epoch of this number is committed; called once the next one begins."""
+        return
+
+    def checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The epoch of this number was run, but will never be committed."""
+        return
+
     def finish(self) -> None:
         """The bounded input is over; called before the last prepare_commit."""
         return
@@ -100,6 +113,8 @@ class SinkOperator(Operator):
     def open(self) -> None:
         try:
             self._writer = self.sink.create_writer(RuntimeContext(self.context))
+        except RecordFailure:
+            raise
         except Exception as error:
             raise RecordFailure(error, self.context, "create_writer()", None) from error
 
@@ -114,8 +129,20 @@ class SinkOperator(Operator):
     def end_epoch(self) -> Sequence[Any]:
         try:
             return self._writer.prepare_commit()
+        except RecordFailure:
+            raise
         except Exception as error:
             raise RecordFailure(error, self.context, "prepare_commit()", None) from error
+
+    @property
+    def can_catch_up(self) -> bool:
+        return self._writer.can_catch_up
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._writer.checkpoint_complete(checkpoint_id)
+
+    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self._writer.checkpoint_aborted(checkpoint_id)
 
     def finish(self) -> None:
         self._writer.finish()

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from millrace.graph.compile import JobGraph, JobNode, Stage
 from millrace.graph.node import NodeKind
 from millrace.graph.partitioners import Partitioner
+from millrace.state.records import aliases
+from millrace.state.rocksdb_choice import backend_settings
 
 __all__ = ["InputSpec", "OperatorSpec", "OutputSpec", "StageSpec", "stage_spec"]
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One edge into an operator. ``channels`` is None where only the data tells how many tasks feed it."""
+    """One edge into an operator.
+
+    ``channels`` is None where only the data tells how many tasks feed it: Spark's partitions may come and go. One that
+    is absent holds event time back like any silent split, unless ``absent_is_idle``: its source has an idle timeout.
+    """
 
     edge: int
     side: int
     local: bool
     channels: int | None
+    absent_is_idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,14 @@ class StageSpec:
     external: bool = False
     batch: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
+    backend: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, type] = field(default_factory=aliases)
 
 
-def stage_spec(job: JobGraph, stage: Stage, *, batch: bool, parameters: dict[str, str]) -> StageSpec:
-    """Describe a stage of a job for its tasks."""
+def stage_spec(
+    job: JobGraph, stage: Stage, *, batch: bool, parameters: dict[str, str], config: Mapping[str, str] | None = None
+) -> StageSpec:
+    """Describe a stage of a job for its tasks; of the configuration, they need to know the state backend."""
     upstream: dict[int, frozenset[str]] = {}
     operators = []
     for node in stage.nodes:
@@ -78,7 +90,16 @@ def stage_spec(job: JobGraph, stage: Stage, *, batch: bool, parameters: dict[str
         upstream[node.id] = sources
         operators.append(_operator_spec(node, sources))
     external = any(node.node.external is not None for node in stage.nodes)
-    return StageSpec(stage.id, stage.level, stage.tasks, tuple(operators), external, batch, parameters)
+    backend = backend_settings(config or {})
+    return StageSpec(stage.id, stage.level, stage.tasks, tuple(operators), external, batch, parameters, backend)
+
+
+def _has_idle_timeout(node: JobNode) -> bool:
+    """Whether the way from the source to this node, within its stage, sets an idle timeout."""
+    strategy = getattr(node.node.operator, "strategy", None)
+    if getattr(strategy, "idle_timeout_ms", None) is not None:
+        return True
+    return any(_has_idle_timeout(edge.source) for edge in node.inputs if edge.local)
 
 
 def _operator_spec(node: JobNode, sources: frozenset[str]) -> OperatorSpec:
@@ -88,6 +109,7 @@ def _operator_spec(node: JobNode, sources: frozenset[str]) -> OperatorSpec:
             edge.side,
             edge.local,
             None if edge.source.group not in ("", "own") else edge.source.parallelism,
+            _has_idle_timeout(edge.source),
         )
         for edge in node.inputs
     )

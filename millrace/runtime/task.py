@@ -10,14 +10,17 @@ from millrace.common.constants import LONG_MAX
 from millrace.metrics import MetricGroup
 from millrace.runtime.batch_keyed import BatchKeyedOperator
 from millrace.runtime.chunk import DRIVER, ChunkRow, channel_edge, channel_id, decode
-from millrace.runtime.codec import dump
+from millrace.runtime.codec import dump, dump_records
 from millrace.runtime.exchange import ExchangeWriter, make_router
 from millrace.runtime.operator import Batch, OperatorContext, RecordFailure, SplitCursor
 from millrace.runtime.sink import SinkOperator
 from millrace.runtime.source import ReadFailure, ReadRange, read_interleaved
 from millrace.runtime.spec import OperatorSpec, OutputSpec, StageSpec
 from millrace.runtime.wiring import Fanout, LocalReader, RemoteReader, TaskNode
+from millrace.state.records import register_alias
+from millrace.state.rocksdb_choice import table_source
 from millrace.state.store import OperatorStore
+from millrace.state.table import HeapTables
 
 __all__ = ["Task", "TaskReport"]
 
@@ -42,12 +45,15 @@ class TaskReport:
     next_timer: int | None = None
     state_file: str | None = None
     state_size: int = 0
+    checksum: str = ""
 
 
 class Task:
     """Runs a stage's operators. ``spec`` must be the task's own: operators in it are used, not copied."""
 
     def __init__(self, spec: StageSpec, index: int, clock: Callable[[], int]) -> None:
+        for stored, current in spec.aliases.items():
+            register_alias(stored, current)
         self.spec = spec
         self.index = index
         self.clock = clock
@@ -57,6 +63,8 @@ class Task:
         self.writers: list[ExchangeWriter] = []
         self._driver_sequence = 0
         self._without_splits: set[str] = set()
+        # In batch mode a key's state goes when its records are over: there is nothing to keep on disk.
+        self._tables = HeapTables() if spec.batch else table_source(spec.backend, index)
         for entry in spec.operators:
             if index < entry.parallelism or spec.external:
                 self.nodes[entry.node] = self._make(entry)
@@ -74,7 +82,7 @@ class Task:
         context = OperatorContext(
             entry.name,
             entry.uid,
-            OperatorStore(self.clock),
+            OperatorStore(self.clock, self._tables),
             self.clock,
             subtask=self.index % entry.parallelism,
             parallelism=entry.parallelism,
@@ -125,6 +133,8 @@ class Task:
                     for buffer in writer.buffers:
                         buffer.start = buffer.watermark = watermark
         for node in self.nodes.values():
+            if STAGE_STATE in content or node.spec.uid in content:
+                node.context.restored = True
             if node.spec.uid in content:
                 node.context.store.apply(content[node.spec.uid])
 
@@ -135,6 +145,24 @@ class Task:
                 node.operator.open()
         for writer in self.writers:
             writer.routing.open()
+
+    @property
+    def can_catch_up(self) -> bool:
+        """Whether an open task can take deltas; a function with state of its own is restored only when it is new."""
+        return all(node.operator is None or node.operator.can_catch_up for node in self.nodes.values())
+
+    def begin_epoch(self, epoch: int, committed: int) -> None:
+        """Say which epoch begins, and which is the last that is safe (0: none): functions may be waiting for it."""
+        for node in self.nodes.values():
+            node.context.epoch = epoch
+            if committed and node.operator is not None:
+                node.operator.on_checkpoint_complete(committed)
+
+    def abort_epoch(self, epoch: int) -> None:
+        """Say that an epoch that was run to its end will never be committed."""
+        for node in self.nodes.values():
+            if node.operator is not None:
+                node.operator.on_checkpoint_aborted(epoch)
 
     def refresh(self) -> None:
         """State has been brought up to date after ``open``."""
@@ -258,7 +286,7 @@ class Task:
         """Close all operators; an error of one does not keep the others from being closed."""
         errors = []
         closers = [node.operator.close for node in self.nodes.values() if node.operator is not None]
-        for close in (*closers, *(writer.routing.close for writer in self.writers)):
+        for close in (*closers, *(writer.routing.close for writer in self.writers), self._tables.close):
             try:
                 close()
             except Exception as error:
@@ -270,7 +298,7 @@ class Task:
         """A row that travels through all further levels to the driver, in this task's order."""
         self._driver_sequence += 1
         channel = channel_id(self.spec.level, self.index)
-        return ChunkRow(DRIVER, self.index, channel, self._driver_sequence, LONG_MAX, dump(payload))
+        return ChunkRow(DRIVER, self.index, channel, self._driver_sequence, LONG_MAX, dump_records(payload))
 
     def _end_source(self, source: TaskNode) -> None:
         if not source.finished:
@@ -279,8 +307,9 @@ class Task:
 
     def _announce(self, announced: dict[int, set[int]], streaming: bool) -> None:
         for node in self.nodes.values():
-            for edge, side in node.dynamic.items():
-                node.announce(side, announced.get(edge, set()), streaming)
+            for edge in node.dynamic:
+                if streaming or edge in announced:
+                    node.announce(edge, announced.get(edge, set()))
 
     def _take_chunk(self, row: ChunkRow) -> None:
         node, side = self._readers[channel_edge(row.channel)]
@@ -299,6 +328,7 @@ class Task:
             node.operator.process(_cut(keys, values, times, start, len(values)), side)
 
     def _take_rows(self) -> Iterator[list[ChunkRow]]:
+        self._tables.settle()
         for node in self.nodes.values():
             operator = node.operator
             if isinstance(operator, SinkOperator) and operator.sink.volatile:

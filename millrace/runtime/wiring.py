@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from millrace.common.constants import LONG_MAX, LONG_MIN
-from millrace.runtime.chunk import channel_id
+from millrace.runtime.chunk import channel_edge, channel_id
 from millrace.runtime.exchange import ExchangeWriter
 from millrace.runtime.operator import Batch, Operator, OperatorContext, Output
 from millrace.runtime.spec import OperatorSpec
@@ -26,10 +26,13 @@ class TaskNode:
         self.valves: dict[int, Valve] = {}
         self.sides: Valve | None = None
         self.dynamic: dict[int, int] = {}
+        self._absent_is_idle: set[int] = set()
         for entry in spec.inputs:
             valve = self.valves.setdefault(entry.side, Valve())
             if entry.channels is None and not entry.local:
                 self.dynamic[entry.edge] = entry.side
+                if entry.absent_is_idle:
+                    self._absent_is_idle.add(entry.edge)
             elif entry.local:
                 valve.add(channel_id(entry.edge, 0))
             else:
@@ -55,16 +58,16 @@ class TaskNode:
         if valve.all_idle != was:
             self._status(side, valve.all_idle)
 
-    def announce(self, side: int, channels: set[int], streaming: bool) -> None:
-        """The channels that a varying number of upstream tasks has in this epoch; the others do not count meanwhile."""
+    def announce(self, edge: int, channels: set[int]) -> None:
+        """The channels that a varying number of upstream tasks has in this epoch."""
+        side = self.dynamic[edge]
         valve = self.valves[side]
         for channel in sorted(channels):
             valve.add(channel)
-            if streaming:
-                self.idle(side, channel, False)
-        if streaming:
-            for channel in sorted(set(valve.channels()) - channels):
-                self.idle(side, channel, True)
+        if edge in self._absent_is_idle:
+            known = {channel for channel in valve.channels() if channel_edge(channel) == edge}
+            for channel in sorted(known):
+                self.idle(side, channel, channel not in channels)
 
     def end_of_input(self) -> None:
         """The bounded input is over: whatever the channels said, event time has come to its end."""

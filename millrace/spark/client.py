@@ -41,7 +41,8 @@ class SparkJobClient(JobClient):
         return self._run.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        return CompletableFuture.completed(self._status)
+        waits = self._status is JobStatus.RUNNING and self._run.restarting
+        return CompletableFuture.completed(JobStatus.RESTARTING if waits else self._status)
 
     def cancel(self) -> CompletableFuture[None]:
         if not self._result.done():
@@ -57,12 +58,12 @@ class SparkJobClient(JobClient):
         return self._result
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        return CompletableFuture.failed(_no_savepoints())
+        return self._run.savepoint(savepoint_directory)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        return CompletableFuture.failed(_no_savepoints())
+        return self._run.savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
 
     def progress(self) -> Progress:
         """The job as of its last epoch."""
@@ -93,10 +94,3 @@ class SparkJobClient(JobClient):
         self._status = status
         self._result.set_exception(error)
 
-
-def _no_savepoints() -> JobError:
-    return JobError(
-        "savepoints are not available in this version. A job with execution.checkpointing.dir continues "
-        "from its last epoch "
-        "when it is started again"
-    )

@@ -17,6 +17,7 @@ class EpochOrder:
 
     ``base`` is the epoch whose manifest holds the state to start from (0: none), ``attempts`` the Spark attempt that
     made each task's part of it. ``plan`` is the read plan, or the name of the file that holds it when it is long.
+    ``snapshot`` is the place and epoch of a savepoint, or of another job's checkpoint, to start from instead.
     """
 
     run: str
@@ -29,6 +30,7 @@ class EpochOrder:
     last: bool = False
     streaming: bool = False
     full: list[str] = field(default_factory=list)
+    snapshot: tuple[str, int] | None = None
 
     def to_json(self) -> str:
         """For the local property."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +36,19 @@ class SparkSource:
 class JobPlan:
     """The stages of a job as code for Spark, and the plan that runs them."""
 
-    def __init__(self, job: JobGraph, job_id: str, *, batch: bool, parameters: dict[str, str]) -> None:
+    def __init__(
+        self,
+        job: JobGraph,
+        job_id: str,
+        *,
+        batch: bool,
+        parameters: dict[str, str],
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         self.job = job
-        self.specs = [stage_spec(job, stage, batch=batch, parameters=parameters) for stage in job.stages]
+        self.specs = [
+            stage_spec(job, stage, batch=batch, parameters=parameters, config=config) for stage in job.stages
+        ]
         classes = by_value(_main_classes())
         self.codes = {
             spec.stage: StageCode(job_id, spec.stage, spec.level, spec.external, _pickled(spec), classes)

@@ -15,16 +15,17 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from millrace.common.row import Row
-from millrace.errors import MillraceError
 from millrace.runtime.chunk import DRIVER, ChunkRow
 from millrace.runtime.codec import dump
 from millrace.runtime.coordinator import EpochPlan
 from millrace.runtime.failure import describe_failure
-from millrace.runtime.operator import Batch, RecordFailure
+from millrace.runtime.operator import Batch
+from millrace.runtime.recovery import CheckpointFailure
 from millrace.runtime.restore import catch_up, restore_task
 from millrace.runtime.task import Task, TaskReport
 from millrace.spark.order import EPOCH_PROPERTY, EpochOrder
-from millrace.state.manifest import read_manifest
+from millrace.state.manifest import checksum_of, read_manifest
+from millrace.state.savepoint import Snapshot, read_snapshot
 from millrace.state.storage import Storage
 
 __all__ = ["CHUNK_SCHEMA", "PARTITION_COLUMN", "StageCode", "stage_function"]
@@ -90,7 +91,7 @@ def run_stage(code: StageCode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     assert context is not None
     order = EpochOrder.from_json(context.getLocalProperty(EPOCH_PROPERTY) or "{}")
     attempt = context.taskAttemptId()
-    key: tuple[str, str, int] | None = None
+    task: Task | None = None
     try:
         if code.external:
             batches, index = _peek_partition(batches)
@@ -101,6 +102,7 @@ def run_stage(code: StageCode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         key = (order.run, code.stage, index)
         _install_main_classes(code.main_classes)
         task = _task(code, order, index)
+        task.begin_epoch(order.epoch, order.base)
         for rows in _work(code, order, task, batches):
             if isinstance(rows, TaskReport):
                 _store_state(order, rows, attempt)
@@ -112,9 +114,10 @@ def run_stage(code: StageCode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             _live.pop(key, None)
         elif order.streaming:
             _live[key] = _Live(task, order.epoch, attempt)
-    except (RecordFailure, MillraceError) as error:
-        if key is not None:
-            _drop(key)
+    except (Exception, SystemExit) as error:
+        # Not raised to Spark, which would only run the same records again: the driver decides whether to restart.
+        if task is not None:
+            _close(task)
         payload = dump(("error", describe_failure(error)))
         yield _to_arrow([ChunkRow(DRIVER, 0, 0, 0, 0, payload)])
     finally:
@@ -154,17 +157,23 @@ def _task(code: StageCode, order: EpochOrder, index: int) -> Task:
     live = _live.pop(key, None)
     if live is not None and (live.epoch, live.attempt) == (order.base, order.attempts.get(name)):
         return live.task
-    manifest = None
-    storage = None
-    if order.base and order.storage is not None:
+    snapshot = None
+    if order.snapshot is not None:
+        snapshot = read_snapshot(*order.snapshot)
+    elif order.base and order.storage is not None:
         storage = Storage(order.storage)
-        manifest = read_manifest(storage, order.base)
-        if live is not None and order.same_graph and catch_up(live.task, storage, manifest, live.epoch, live.attempt):
+        snapshot = Snapshot(storage, read_manifest(storage, order.base))
+        follows = live is not None and order.same_graph and live.task.can_catch_up
+        if live is not None and follows and catch_up(live.task, storage, snapshot.manifest, live.epoch, live.attempt):
             return live.task
+    if live is not None:
+        if live.epoch > order.base:
+            live.task.abort_epoch(live.epoch)
+        _close(live.task)
     _drop(key)
     task = Task(pickle.loads(code.spec), index, _now)
-    if manifest is not None and storage is not None:
-        restore_task(task, storage, manifest, order.same_graph)
+    if snapshot is not None:
+        restore_task(task, snapshot.storage, snapshot.manifest, order.same_graph)
     task.open()
     return task
 
@@ -173,11 +182,14 @@ def _drop(key: tuple[str, str, int]) -> None:
     """Forget a task that is out of step, and those of earlier runs; a user's close() may fail without harm here."""
     stale = [other for other in _live if other[0] != key[0]]
     for other in stale:
-        live = _live.pop(other)
-        try:
-            live.task.close()
-        except Exception as error:
-            print(f"close() of a task that is no longer needed failed: {error!r}", file=sys.stderr)
+        _close(_live.pop(other).task)
+
+
+def _close(task: Task) -> None:
+    try:
+        task.close()
+    except Exception as error:
+        print(f"close() of a task that is no longer needed failed: {error!r}", file=sys.stderr)
 
 
 def _plan(order: EpochOrder) -> dict[str, Any]:
@@ -194,7 +206,12 @@ def _store_state(order: EpochOrder, report: TaskReport, attempt: int) -> None:
     if report.state is not None and len(report.state) > INLINE_STATE_BYTES and order.storage is not None:
         kind = "full" if report.full else "delta"
         report.state_file = f"state/{report.stage}-{report.task}/{order.epoch:012d}-{attempt}.{kind}"
-        Storage(order.storage).write(report.state_file, report.state)
+        report.checksum = checksum_of(report.state)
+        try:
+            Storage(order.storage).write(report.state_file, report.state)
+        except OSError as error:
+            message = f"state of task {report.stage}/{report.task} could not be written: {error}"
+            raise CheckpointFailure(message) from error
         report.state = None
 
 

@@ -1,4 +1,4 @@
-"""The keyed state of one operator in one task, in memory."""
+"""The keyed state of one operator in one task."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from millrace.state._heap_ttl import (
     without_time,
 )
 from millrace.state.descriptors import StateDescriptor
+from millrace.state.evolution import Form, convert_stored, form_of, form_version, upgrade
 from millrace.state.handles import State
-from millrace.state.table import VOID, StateTable, TableDelta
+from millrace.state.rocksdb_sweep import sweep_of
+from millrace.state.table import VOID, HeapTables, StateTable, TableDelta, TableSource
 
 __all__ = ["NO_KEY", "Form", "KeyedDelta", "KeyedState"]
 
@@ -51,10 +53,6 @@ _TIMED: Final[dict[str, type[HeapState]]] = {
 _IN_VOID: Final[dict[type[HeapState], Callable[[KeyContext, StateTable, StateDescriptor], HeapState]]] = {
     handle_class: fixed_in_void(handle_class) for handle_class in (*_PLAIN.values(), *_TIMED.values())
 }
-
-
-Form: TypeAlias = tuple[str, str, bool]
-"""Stored with the values of a state: its kind, its type in words, and whether the values carry a last access."""
 
 KeyedDelta: TypeAlias = dict[str, tuple[Form | None, TableDelta]]
 """State name -> (form, what changed); no form for tables that an operator looks after by itself."""
@@ -81,10 +79,11 @@ class KeyedState(KeyContext):
     None ['a']
     """
 
-    __slots__ = ("_forms", "_in_void", "_registered", "_tables")
+    __slots__ = ("_forms", "_in_void", "_registered", "_source", "_tables")
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], source: TableSource | None = None) -> None:
         super().__init__(clock)
+        self._source = source or HeapTables()
         self._tables: dict[str, StateTable] = {}
         self._forms: dict[str, Form] = {}
         self._registered: dict[str, _Registered] = {}
@@ -105,7 +104,7 @@ class KeyedState(KeyContext):
         """The values of a state, for operators that know what they do; created on demand."""
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = StateTable(name)
+            table = self._tables[name] = self._source.table(name)
         return table
 
     def tables(self) -> dict[str, StateTable]:
@@ -141,7 +140,12 @@ class KeyedState(KeyContext):
             dropped, changes = table.delta()
             if dropped or changes:
                 changed[name] = (self._forms.get(name), (dropped, changes))
+        self.settle()
         return changed
+
+    def settle(self) -> None:
+        """Nothing is being processed: the backend may write to disk what takes too much memory."""
+        self._source.settle()
 
     def full(self) -> KeyedDelta:
         """All tables, in the shape of a delta; does not touch change tracking."""
@@ -150,8 +154,8 @@ class KeyedState(KeyContext):
     def apply(self, delta: KeyedDelta) -> None:
         """Take over the tables of a delta or a full; handles stay valid.
 
-        Nothing of it counts as changed, unless time to live was switched on or off meanwhile: then the values have to
-        be written down again in their new form.
+        Nothing of it counts as changed, unless the type or version was changed, or time to live switched on or off
+        meanwhile: then the values have to be written down again in their new form.
         """
         for name, (form, table_delta) in delta.items():
             table = self.table(name)
@@ -169,13 +173,20 @@ class KeyedState(KeyContext):
                 table.apply(table_delta)
             else:
                 table.apply(table_delta)
-                if known[2] != form[2]:
-                    for namespace, (values, _) in table_delta[1].items():
+                turn = upgrade(form, self._registered[name].descriptor)
+                for namespace, (values, _) in table_delta[1].items():
+                    if turn is not None:
+                        self._upgrade_pane(name, namespace, values, form[2], turn)
+                    if known[2] != form[2]:
                         self._convert_pane(name, namespace, values, known[2])
 
     def merge(self, fulls: Iterable[KeyedDelta]) -> None:
         """Take over several fulls side by side, none of which has a key of another."""
         for full in fulls:
+            for name, (form, (_, changes)) in full.items():
+                known = self._forms.get(name)
+                if form is not None and known is not None and changes and len(self._tables[name]):
+                    _check_same_version(name, known, form)
             self.apply({name: (form, ([], changes)) for name, (form, (_, changes)) in full.items()})
 
     def reset(self) -> None:
@@ -206,7 +217,11 @@ class KeyedState(KeyContext):
         restored = self._forms.get(name)
         if restored is not None and restored[0] != kind:
             raise RestoreError(_two_kinds(name, restored[0], kind))
-        self._forms[name] = (kind, descriptor.type_text, timed)
+        turn = None if restored is None else upgrade(restored, descriptor)
+        if restored is not None and turn is not None:
+            for namespace, pane in table.panes.items():
+                self._upgrade_pane(name, namespace, list(pane), restored[2], turn)
+        self._forms[name] = form_of(descriptor, timed)
         if restored is not None and restored[2] != timed:
             self._convert(name, timed)
         handle_class = (_TIMED if timed else _PLAIN)[kind]
@@ -223,6 +238,15 @@ class KeyedState(KeyContext):
         pane = table.pane(namespace)
         for key in keys:
             pane[key] = with_time(kind, pane[key], now) if timed else without_time(kind, pane[key])
+        table.touched(namespace).update(keys)
+
+    def _upgrade_pane(
+        self, name: str, namespace: Hashable, keys: Iterable[Any], timed: bool, turn: Callable[[Any], Any]
+    ) -> None:
+        table, kind = self._tables[name], self._forms[name][0]
+        pane = table.pane(namespace)
+        for key in keys:
+            pane[key] = convert_stored(kind, timed, pane[key], turn)
         table.touched(namespace).update(keys)
 
     def _snapshot(self, name: str, table: StateTable) -> TableDelta:
@@ -247,7 +271,17 @@ def _sweep(table: StateTable, descriptor: StateDescriptor) -> Sweep | None:
     if descriptor.ttl is None or not descriptor.ttl.is_enabled():
         return None
     strategy = descriptor.ttl.get_cleanup_strategies().get_incremental_cleanup_strategy()
-    return None if strategy is None else Sweep(table, descriptor.kind, descriptor.ttl, strategy.get_cleanup_size())
+    return None if strategy is None else sweep_of(table, descriptor.kind, descriptor.ttl, strategy.get_cleanup_size())
+
+
+def _check_same_version(name: str, one: Form, other: Form) -> None:
+    if one[3:] != other[3:]:
+        message = (
+            f"state {name!r} has values of version {form_version(one)} ({one[1]}) in one task and of version "
+            f"{form_version(other)} ({other[1]}) in another, and both would go to the same task: run the job with its "
+            "old parallelism until every task has used this state, or get the state in open(), then rescale"
+        )
+        raise RestoreError(message)
 
 
 def _two_kinds(name: str, one: str, other: str) -> str:
@@ -257,6 +291,12 @@ def _two_kinds(name: str, one: str, other: str) -> str:
 def _check_same(existing: StateDescriptor, wanted: StateDescriptor) -> None:
     if existing.kind != wanted.kind:
         raise StateError(_two_kinds(wanted.name, existing.kind, wanted.kind))
+    if existing.version != wanted.version:
+        message = (
+            f"state {wanted.name!r} is asked for in version {existing.version} and in version {wanted.version}: "
+            "use the same descriptor everywhere"
+        )
+        raise StateError(message)
     if existing.ttl is not wanted.ttl and repr(existing.ttl) != repr(wanted.ttl):
         message = (
             f"state {wanted.name!r} is asked for with two times to live, {existing.ttl} and {wanted.ttl}: "

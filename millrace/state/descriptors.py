@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from millrace.errors import StateError
@@ -18,6 +18,7 @@ __all__ = [
 ]
 
 _Coercer = Callable[[Any], Any] | None
+_Migrations = Mapping[int, Callable[[Any], Any]]
 
 
 def _coercer(type_info: Any) -> _Coercer:
@@ -29,19 +30,42 @@ def _text(type_info: Any) -> str:
     return "any" if type_info is None else str(type_info)
 
 
+def _checked(name: str, version: int, migrations: dict[int, Callable[[Any], Any]]) -> dict[int, Callable[[Any], Any]]:
+    if not isinstance(version, int) or version < 1:
+        message = f"state {name!r}: version={version!r}; versions are whole numbers from 1"
+        raise StateError(message)
+    for before, migrate in migrations.items():
+        if before not in range(1, version) or not callable(migrate):
+            message = (
+                f"state {name!r} of version {version} has migrations={{{before!r}: {migrate!r}}}: give a function "
+                f"for each version before {version}, which turns its values into those of the next"
+            )
+            raise StateError(message)
+    return migrations
+
+
 class StateDescriptor:
     """Base of all descriptors. The name, together with the operator's uid, finds the state again in a savepoint.
 
+    When stored values have to become something else, raise ``version`` and say in ``migrations`` how a value of each
+    earlier version becomes one of the next: an element of a list, a value of a map, an accumulator.
+
     >>> ValueStateDescriptor("last").get_name()
     'last'
+    >>> ValueStateDescriptor("name", version=2, migrations={1: str.upper}).version
+    2
     """
 
     kind: ClassVar[str] = ""
 
-    def __init__(self, name: str, type_info: Any = None) -> None:
+    def __init__(
+        self, name: str, type_info: Any = None, *, version: int = 1, migrations: _Migrations | None = None
+    ) -> None:
         if not isinstance(name, str) or not name:
             message = f"a state needs a name, got {name!r}: {type(self).__name__}('count', ...), for example"
             raise StateError(message)
+        self.version = version
+        self.migrations = _checked(name, version, dict(migrations or {}))
         self.name = name
         self.type_info = type_info
         self.ttl: StateTtlConfig | None = None
@@ -77,8 +101,15 @@ class ValueStateDescriptor(StateDescriptor):
 
     kind = "value"
 
-    def __init__(self, name: str, value_type_info: Any = None) -> None:
-        super().__init__(name, value_type_info)
+    def __init__(
+        self,
+        name: str,
+        value_type_info: Any = None,
+        *,
+        version: int = 1,
+        migrations: _Migrations | None = None,
+    ) -> None:
+        super().__init__(name, value_type_info, version=version, migrations=migrations)
 
 
 class ListStateDescriptor(StateDescriptor):
@@ -90,8 +121,15 @@ class ListStateDescriptor(StateDescriptor):
 
     kind = "list"
 
-    def __init__(self, name: str, elem_type_info: Any = None) -> None:
-        super().__init__(name, elem_type_info)
+    def __init__(
+        self,
+        name: str,
+        elem_type_info: Any = None,
+        *,
+        version: int = 1,
+        migrations: _Migrations | None = None,
+    ) -> None:
+        super().__init__(name, elem_type_info, version=version, migrations=migrations)
 
 
 class MapStateDescriptor(StateDescriptor):
@@ -103,8 +141,16 @@ class MapStateDescriptor(StateDescriptor):
 
     kind = "map"
 
-    def __init__(self, name: str, key_type_info: Any = None, value_type_info: Any = None) -> None:
-        super().__init__(name, value_type_info)
+    def __init__(
+        self,
+        name: str,
+        key_type_info: Any = None,
+        value_type_info: Any = None,
+        *,
+        version: int = 1,
+        migrations: _Migrations | None = None,
+    ) -> None:
+        super().__init__(name, value_type_info, version=version, migrations=migrations)
         self.key_type_info = key_type_info
 
     @property
@@ -127,8 +173,16 @@ class ReducingStateDescriptor(StateDescriptor):
 
     kind = "reducing"
 
-    def __init__(self, name: str, reduce_function: Any, type_info: Any = None) -> None:
-        super().__init__(name, type_info)
+    def __init__(
+        self,
+        name: str,
+        reduce_function: Any,
+        type_info: Any = None,
+        *,
+        version: int = 1,
+        migrations: _Migrations | None = None,
+    ) -> None:
+        super().__init__(name, type_info, version=version, migrations=migrations)
         self.reduce_function = reduce_function
         reduce = getattr(reduce_function, "reduce", reduce_function)
         if not callable(reduce):
@@ -157,8 +211,16 @@ class AggregatingStateDescriptor(StateDescriptor):
 
     kind = "aggregating"
 
-    def __init__(self, name: str, agg_function: Any, state_type_info: Any = None) -> None:
-        super().__init__(name, state_type_info)
+    def __init__(
+        self,
+        name: str,
+        agg_function: Any,
+        state_type_info: Any = None,
+        *,
+        version: int = 1,
+        migrations: _Migrations | None = None,
+    ) -> None:
+        super().__init__(name, state_type_info, version=version, migrations=migrations)
         self.agg_function = agg_function
         missing = [
             method

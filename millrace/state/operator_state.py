@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from millrace.errors import RestoreError, StateError
 from millrace.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from millrace.state.evolution import convert_stored, form_of, upgrade
 from millrace.state.handles import BroadcastState, ListState, ReadOnlyBroadcastState
 
 __all__ = ["BroadcastView", "Cell", "OperatorParts", "OperatorState"]
@@ -20,6 +21,8 @@ _LIST: Final = "list"
 _UNION: Final = "union list"
 _BROADCAST: Final = "broadcast"
 _TASK: Final = "per task"
+_FORM: Final = "form"
+"""Beside a list or map of a declared type or version: its form. Without one, it is of version 1 and any type."""
 _EMPTY: Final[dict[str, Callable[[], Any]]] = {_LIST: list, _UNION: list, _BROADCAST: dict}
 
 
@@ -236,7 +239,8 @@ class OperatorState:
         """Every part that holds something, in the shape of a delta; does not touch change tracking."""
         everything: OperatorParts = {(_TASK, name): cell.value for name, cell in self._cells.items()}
         for address, part in self._parts.items():
-            if part.content or address[0] == _TASK:
+            # An empty union list says that there may be elements in other tasks.
+            if part.content or address[0] in (_TASK, _UNION):
                 everything[address] = part.content
         return everything
 
@@ -259,7 +263,7 @@ class OperatorState:
         for cell in self._cells.values():
             cell._reset()
         for address in list(self._parts):
-            if address[0] == _TASK:
+            if address[0] in (_TASK, _FORM):
                 del self._parts[address]
             else:
                 part = self._parts[address]
@@ -285,7 +289,26 @@ class OperatorState:
         if part is None:
             self._check_kind(kind, descriptor.name, StateError)
             part = self._parts[kind, descriptor.name] = _Part(_EMPTY[kind]())
+        self._evolve(part, descriptor)
         return part
+
+    def _evolve(self, part: _Part, descriptor: StateDescriptor) -> None:
+        """Bring restored content to the type and version that the program has now."""
+        wanted = form_of(descriptor, timed=False)
+        stored = self._parts.get((_FORM, descriptor.name))
+        held = (descriptor.kind, "any", False) if stored is None else stored.content
+        if wanted == held or (stored is None and len(wanted) == len(held)):
+            return
+        turn = upgrade(held, descriptor) if part.content else None
+        if turn is not None:
+            part.content = convert_stored(descriptor.kind, False, part.content, turn)
+            part.dirty = True
+        form = self._parts[_FORM, descriptor.name] = _Part(wanted)
+        form.dirty = True
+
+    def union_names(self) -> list[str]:
+        """The names of the union lists: on a restore, their elements have to be gathered from all tasks."""
+        return [name for kind, name in self._parts if kind == _UNION]
 
     def _check_kind(self, kind: str, name: str, error: type[StateError]) -> None:
         for other in _EMPTY:
@@ -299,6 +322,8 @@ def _dealt(kind: str, contents: list[Any], parallelism: int) -> list[Any]:
     before = len(contents)
     if kind == _BROADCAST:
         return [dict(contents[task % before]) if contents[task % before] else None for task in range(parallelism)]
+    if kind == _FORM:
+        return [next(content for content in contents if content is not None)] * parallelism
     if kind == _UNION:
         union = [element for content in contents for element in content or ()]
         return [list(union) or None for _ in range(parallelism)]

@@ -8,6 +8,7 @@ from typing import Any
 from millrace.state.backend import KeyedState
 from millrace.state.key_groups import KeyRouter
 from millrace.state.operator_state import OperatorState
+from millrace.state.table import TableSource
 from millrace.state.timers import TimerQueue
 
 __all__ = ["OperatorStore"]
@@ -30,8 +31,8 @@ class OperatorStore:
 
     __slots__ = ("event_timers", "keyed", "operator", "processing_timers")
 
-    def __init__(self, clock: Callable[[], int] = lambda: 0) -> None:
-        self.keyed = KeyedState(clock)
+    def __init__(self, clock: Callable[[], int] = lambda: 0, tables: TableSource | None = None) -> None:
+        self.keyed = KeyedState(clock, tables)
         self.operator = OperatorState()
         self.event_timers = TimerQueue()
         self.processing_timers = TimerQueue()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
-__all__ = ["VOID", "StateTable", "TableDelta"]
+__all__ = ["VOID", "HeapTables", "StateTable", "TableDelta", "TableSource"]
 
 VOID: Final = ""
 """Namespace of state that belongs to a key alone; windows are the other namespaces."""
@@ -132,6 +133,34 @@ class StateTable:
         void_changes.clear()
         self.changed = {VOID: void_changes}
         self.dropped = {}
+
+
+class TableSource(ABC):
+    """Makes the tables of a task: the choice of a state backend."""
+
+    @abstractmethod
+    def table(self, name: str) -> StateTable:
+        """A new table."""
+
+    def settle(self) -> None:
+        """Called when no record is being processed and nobody holds a value: the time to write to disk."""
+        return
+
+    def close(self) -> None:
+        """The task is over."""
+        return
+
+
+class HeapTables(TableSource):
+    """Tables in memory.
+
+    >>> HeapTables().table("count")
+    StateTable('count', 0 entries)
+    """
+
+    def table(self, name: str) -> StateTable:
+        """A new table."""
+        return StateTable(name)
 
 
 def _newest(pane: dict[Any, Any], changed: set[Any]) -> dict[Any, Any]:

@@ -12,5 +12,6 @@ from __future__ import annotations
 from millrace.testing.functions import harness_for
 from millrace.testing.harness import OperatorHarness
 from millrace.testing.local_run import LocalRun
+from millrace.testing.windows import window_harness
 
-__all__ = ["LocalRun", "OperatorHarness", "harness_for"]
+__all__ = ["LocalRun", "OperatorHarness", "harness_for", "window_harness"]

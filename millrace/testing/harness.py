@@ -115,6 +115,7 @@ class OperatorHarness:
             content = read_snapshots(restore_from, subtask, parallelism, max_parallelism)
             store.apply(content.store)
             self._now = max(self._now, content.processing_time)
+            self.context.restored = True
             if content.valve is not None:
                 self._valve.restore(content.valve)
 
@@ -260,8 +261,10 @@ class OperatorHarness:
 
     # State
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, checkpoint_id: int | None = None) -> bytes:
         """End an epoch and write down all state, timers and watermarks; give it to `restore`.
+
+        Checkpoints are numbered from 1, unless you give a number.
 
         >>> from millrace.testing import harness_for
         >>> harness = harness_for(lambda a, b: a + b, key_selector=lambda value: "all", operation="reduce")
@@ -272,8 +275,17 @@ class OperatorHarness:
         [3]
         """
         self.open()
+        self.context.epoch = self.context.epoch + 1 if checkpoint_id is None else checkpoint_id
         self._guard(self.operator.end_epoch)
         return write_snapshot(self.context, self._now, self._valve)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int | None = None) -> None:
+        """Tell the function that a checkpoint, the last one if you do not say which, is safe."""
+        self._guard(self.open().operator.on_checkpoint_complete, checkpoint_id or self.context.epoch)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int | None = None) -> None:
+        """Tell the function that a checkpoint, the last one if you do not say which, has come to nothing."""
+        self._guard(self.open().operator.on_checkpoint_aborted, checkpoint_id or self.context.epoch)
 
     def restore(
         self, snapshots: bytes | Sequence[bytes], subtask: int | None = None, parallelism: int | None = None

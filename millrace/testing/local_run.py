@@ -8,16 +8,20 @@ from collections.abc import Callable, Iterable
 
 from millrace.common.cloudpickles import by_value
 from millrace.datastream import StreamExecutionEnvironment
+from millrace.errors import JobError
+from millrace.runtime.beginning import begin, prepare
 from millrace.runtime.chunk import ChunkRow
+from millrace.runtime.control import DRAINED, drain_plan
 from millrace.runtime.coordinator import EpochPlan, SourceCoordinator
 from millrace.runtime.failure import describe_failure
-from millrace.runtime.ledger import Ledger, collect_result, manifest_of, operator_entries
+from millrace.runtime.ledger import Ledger, collect_result, manifest_of, operator_entries, tentatively
 from millrace.runtime.operator import RecordFailure
 from millrace.runtime.restore import fingerprint, restore_task
+from millrace.runtime.savepoints import write_savepoint
 from millrace.runtime.sink import SinkOperator
 from millrace.runtime.spec import StageSpec, stage_spec
 from millrace.runtime.task import Task, TaskReport
-from millrace.state.manifest import latest_epoch
+from millrace.state.savepoint import Snapshot
 from millrace.state.storage import Storage
 
 __all__ = ["LocalRun"]
@@ -51,22 +55,27 @@ class LocalRun:
         self.job = job = env._compile(None)
         settings = env._job_settings(job)
         env._nodes.clear()
+        place = Storage(storage or tempfile.mkdtemp(prefix="millrace-test-"))
+        beginning = prepare(job, settings.config, place)
         self.specs = [
-            stage_spec(job, stage, batch=settings.batch, parameters=settings.parameters) for stage in job.stages
+            stage_spec(job, stage, batch=settings.batch, parameters=settings.parameters, config=settings.config)
+            for stage in job.stages
         ]
         self._code = {spec.stage: by_value(spec) for spec in self.specs}
         self._clock = clock
         self._fingerprint = fingerprint(self.specs)
         sinks = {n.uid: n.node.operator.sink for n in job.nodes if isinstance(n.node.operator, SinkOperator)}
-        self._ledger = Ledger(Storage(storage or tempfile.mkdtemp(prefix="millrace-test-")), sinks)
+        retained = int(settings.config.get("execution.checkpointing.num-retained", 1))
+        self._ledger = Ledger(place, sinks, retained)
         sources = {n.uid: (n.node.source, n.parallelism) for n in job.nodes if n.node.source is not None}
         self._coordinator = SourceCoordinator(sources)
         self._tasks: dict[tuple[str, int], Task] = {}
-        self._epoch = 0
-        self._same_graph = True
-        last = latest_epoch(self._ledger.storage)
-        if last is not None:
-            self._resume(last)
+        start = begin(beginning, self._ledger, self._coordinator, job, settings.config, self._fingerprint)
+        self._epoch = start.epoch
+        self._same_graph = start.same_graph
+        self._base = start.snapshot
+        if self._base is None and self._ledger.last is not None:
+            self._base = Snapshot(place, self._ledger.last)
 
     @property
     def done(self) -> bool:
@@ -80,28 +89,41 @@ class LocalRun:
 
     def run_epoch(self, records_per_split: int | None) -> None:
         """One epoch: read, exchange, process, commit."""
-        plan = self._coordinator.plan(records_per_split)
-        epoch = self._epoch + 1
-        try:
-            rows = self._run_stages(plan, full=set(self._ledger.wants_full()))
-        except RecordFailure as failure:
-            raise describe_failure(failure).rebuild() from None
-        result = collect_result(rows)
-        self._coordinator.confirm(plan)
-        manifest = manifest_of(epoch, self._coordinator, self._fingerprint, self.job.name, operator_entries(self.specs))
-        self._ledger.commit(manifest, result)
-        self._epoch = epoch
-        self._same_graph = True
+        self._run_plan(self._coordinator.plan(records_per_split), self._fingerprint)
 
     def crash(self) -> None:
         """Lose everything that is only in memory; the next epoch starts from the last manifest."""
         self._tasks.clear()
 
-    def _resume(self, epoch: int) -> None:
-        manifest = self._ledger.resume(epoch)
+    def drain(self) -> None:
+        """End event time on every split, as stopping with a drained savepoint does: all event-time timers fire."""
+        self._run_plan(drain_plan(self._coordinator), DRAINED)
+
+    def savepoint(self, directory: str) -> str:
+        """Write the last epoch as a savepoint into a new folder of ``directory``; gives the folder's path.
+
+        To start from it, set ``execution.savepoint.path`` on the environment.
+        """
+        if self._ledger.last is None:
+            raise JobError("there is no state before the first epoch: call run_epoch(...) first")
+        self._ledger.publish()
+        return write_savepoint(self._ledger.storage, self._ledger.last, directory)
+
+    def _run_plan(self, plan: EpochPlan, fingerprint: str) -> None:
+        epoch = self._epoch + 1
+        try:
+            rows = self._run_stages(plan, full=set(self._ledger.wants_full()))
+        except RecordFailure as failure:
+            raise describe_failure(failure).rebuild()  # noqa: B904 - its cause is the user's own traceback
+        result = collect_result(rows)
+        with tentatively(self._coordinator, plan):
+            entries = operator_entries(self.specs)
+            self._ledger.write(manifest_of(epoch, self._coordinator, fingerprint, self.job.name, entries), result)
         self._epoch = epoch
-        self._same_graph = manifest.fingerprint == self._fingerprint
-        self._coordinator.restore(manifest.positions, manifest.finished, manifest.split_parallelism)
+        self._same_graph = True
+        assert self._ledger.last is not None
+        self._base = Snapshot(self._ledger.storage, self._ledger.last)
+        self._ledger.publish()
 
     def _run_stages(self, plan: EpochPlan, full: set[str]) -> list[ChunkRow]:
         rows: list[ChunkRow] = []
@@ -117,6 +139,7 @@ class LocalRun:
         self, spec: StageSpec, index: int, rows: list[ChunkRow], plan: EpochPlan, full: set[str]
     ) -> Iterable[ChunkRow]:
         task = self._task(spec, index)
+        task.begin_epoch(self._epoch + 1, self._epoch)
         made: list[ChunkRow] = []
         if spec.level == 0:
             parts = task.read(plan.ranges.get(index, []), plan.splits.get(index, {}), set(plan.ended))
@@ -139,8 +162,8 @@ class LocalRun:
         task = self._tasks.get((spec.stage, index))
         if task is None:
             task = Task(pickle.loads(self._code[spec.stage]), index, self._clock)
-            if self._ledger.last is not None:
-                restore_task(task, self._ledger.storage, self._ledger.last, self._same_graph)
+            if self._base is not None:
+                restore_task(task, self._base.storage, self._base.manifest, self._same_graph)
             task.open()
             self._tasks[spec.stage, index] = task
         return task

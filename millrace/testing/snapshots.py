@@ -9,6 +9,7 @@ from millrace.errors import RestoreError
 from millrace.runtime.codec import dump, load
 from millrace.runtime.operator import OperatorContext
 from millrace.runtime.valve import Valve
+from millrace.state.operator_state import OperatorState
 from millrace.state.store import OperatorStore
 
 __all__ = ["HarnessSnapshot", "read_snapshots", "write_snapshot"]
@@ -52,11 +53,16 @@ def read_snapshots(
             f"{max_parallelism}: use max_parallelism={parts[0].max_parallelism}"
         )
         raise RestoreError(message)
+    complete = [part.subtask for part in parts] == list(range(before))
     if before == parallelism:
         for part in parts:
             if part.subtask == subtask:
+                if complete and before > 1:
+                    fulls = [other.store["operator"] for other in parts]
+                    # Lists of which every task gets the elements of all tasks.
+                    part.store["operator"] = load(dump(OperatorState.redistribute(fulls, parallelism)[subtask]))
                 return part
-    if [part.subtask for part in parts] != list(range(before)):
+    if not complete:
         message = (
             f"subtask {subtask} of {parallelism} needs the snapshots of all {before} subtasks, in order, "
             f"and got those of {[part.subtask for part in parts]}"

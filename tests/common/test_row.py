@@ -24,11 +24,29 @@ def test_positional_row_answers_to_default_names() -> None:
     assert row.as_dict() == {"f0": 1, "f1": "a"}
 
 
-def test_keyword_fields_are_ordered_by_name() -> None:
+def test_keyword_fields_keep_their_order() -> None:
     row = Row(name="Alice", age=11)
-    assert list(row) == [11, "Alice"]
-    assert repr(row) == "Row(age=11, name='Alice')"
-    assert (row.name, row["age"], row[1]) == ("Alice", 11, "Alice")
+    assert list(row) == ["Alice", 11]
+    assert repr(row) == "Row(name='Alice', age=11)"
+    assert (row.name, row["age"], row[1]) == ("Alice", 11, 11)
+
+
+def test_the_order_of_named_fields_does_not_matter_to_equality() -> None:
+    assert Row(name="Alice", age=11) == Row(age=11, name="Alice")
+    assert hash(Row(name="Alice", age=11)) == hash(Row(age=11, name="Alice"))
+    assert Row(name="Alice", age=11) != Row(name=11, age="Alice")
+
+
+def test_default_names_are_no_names() -> None:
+    named = Row(*(f"f{i}" for i in range(12)))(*range(12))
+    assert named == Row(*range(12))
+    assert hash(named) == hash(Row(*range(12)))
+
+
+def test_a_missing_field_is_a_key_error_and_a_value_error() -> None:
+    for kind in (KeyError, ValueError):
+        with pytest.raises(kind, match="no field 'b'; its fields are a"):
+            Row(a=1)["b"]
 
 
 def test_field_called_self() -> None:
@@ -68,9 +86,10 @@ def test_fields_can_be_set() -> None:
     assert list(row) == [10, 20]
 
 
-def test_contains_looks_at_values() -> None:
-    assert 1 in Row(a=1)
-    assert "a" not in Row(a=1)
+def test_contains_looks_at_names_if_there_are_any() -> None:
+    assert "a" in Row(a=1)
+    assert 1 not in Row(a=1)
+    assert 1 in Row(1)
 
 
 def test_row_kind() -> None:

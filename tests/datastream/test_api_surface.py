@@ -33,7 +33,10 @@ TimeCharacteristic TimeDomain KeySelector Partitioner SourceFunction SinkFunctio
 OutputTag AsyncDataStream AsyncFunction AsyncRetryPredicate AsyncRetryStrategy
 """.split()
 
-OWN = ["CloseableIterator", "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction"]
+OWN = """
+CheckpointListener CheckpointedFunction CloseableIterator CoGroupFunction FlatJoinFunction JoinFunction ListCheckpointed
+ProcessJoinFunction
+""".split()
 
 
 def test_exported_names() -> None:

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millrace.common.rendering import renderer
 from millrace.common.row import Row, RowKind
+from millrace.common.typeinfo import Types
 from millrace.connectors import (
     CollectionSource,
     CollectSink,
@@ -27,7 +29,7 @@ from millrace.connectors import (
     TextFileSource,
 )
 from millrace.connectors.collect_sink import CollectedRecords
-from millrace.connectors.print_sink import format_printed, line_prefix
+from millrace.connectors.print_sink import line_prefix
 from millrace.datastream import SinkFunction, SourceFunction
 from millrace.datastream._source_function import FunctionSource
 from millrace.errors import GraphError, JobError
@@ -333,20 +335,25 @@ def test_a_source_function_that_fails_gives_what_it_had_first() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
+    [("a", "a"), (1, "1"), (None, "None"), (("a", 1), "('a', 1)"), (Row("a", 1), "<Row('a', 1)>")],
+)
+def test_printed_values_of_undeclared_type(value: Any, text: str) -> None:
+    assert renderer(None)(value) == text
+    assert renderer(Types.PICKLED_BYTE_ARRAY())(value) == text
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
     [
-        ("a", "a"),
-        (1, "1"),
-        (None, "None"),
-        (("a", 1), "('a', 1)"),
         (Row("a", 1), "+I[a, 1]"),
-        (Row(b=None, a="x"), "+I[x, null]"),
-        (Row.of_kind(RowKind.DELETE, Row(1)), "-D[+I[1]]"),
-        (Row.of_kind(RowKind.UPDATE_BEFORE, 1), "-U[1]"),
-        (Row.of_kind(RowKind.UPDATE_AFTER, 1), "+U[1]"),
+        (Row("x", None), "+I[x, null]"),
+        (Row.of_kind(RowKind.DELETE, "a", 2), "-D[a, 2]"),
+        (Row.of_kind(RowKind.UPDATE_BEFORE, "a", 2), "-U[a, 2]"),
+        (Row.of_kind(RowKind.UPDATE_AFTER, "a", 2), "+U[a, 2]"),
     ],
 )
-def test_printed_values(value: Any, text: str) -> None:
-    assert format_printed(value) == text
+def test_printed_rows(row: Row, text: str) -> None:
+    assert renderer(Types.ROW([Types.STRING(), Types.INT()]))(row) == text
 
 
 def test_prefixes() -> None:

@@ -89,11 +89,11 @@ def test_key_by_is_a_hash_edge_into_a_keyed_operator() -> None:
 @pytest.mark.parametrize("method", ["sum", "min", "max", "min_by", "max_by"])
 def test_aggregations_by_field(method: str) -> None:
     env = environment()
-    keyed = env.from_elements(("a", 1)).key_by(0)
-    stream = getattr(keyed, method)(1)
+    pair = Types.TUPLE([Types.STRING(), Types.LONG()])
+    stream = getattr(env.from_elements(("a", 1), type_info=pair).key_by(0), method)(1)
     assert isinstance(stream, DataStream)
     assert stream.get_name() == "Keyed Aggregation"
-    assert stream.get_type() == Types.TUPLE([Types.STRING(), Types.LONG()])
+    assert stream.get_type() == pair
 
 
 @pytest.mark.parametrize("method", ["map", "flat_map", "filter", "process"])
@@ -309,9 +309,10 @@ def test_streams_outlive_an_execution() -> None:
     assert [each.name for each in env.compile().nodes] == ["Sequence Source", "Map", "Print to Std. Out"]
 
 
-def test_types_are_inferred_from_a_collection() -> None:
+def test_a_stream_has_the_type_that_was_declared() -> None:
     env = environment()
-    assert env.from_collection([("a", 1), ("b", 2)]).get_type() == Types.TUPLE([Types.STRING(), Types.LONG()])
+    assert env.from_collection([("a", 1), ("b", 2)]).get_type() == Types.PICKLED_BYTE_ARRAY()
+    assert env.from_collection([("a", 1)]).project(0).get_type() == Types.PICKLED_BYTE_ARRAY()
     assert env.from_collection([1, "a"]).get_type() == Types.PICKLED_BYTE_ARRAY()
     assert env.from_collection([1], Types.SHORT()).get_type() == Types.SHORT()
     assert env.from_elements(1).map(str, Types.STRING()).get_type() == Types.STRING()

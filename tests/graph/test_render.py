@@ -30,7 +30,7 @@ def test_text() -> None:
             "Level 0: 2 tasks",
             "  * Sequence Source  [uid numbers, parallelism 2, python lane]",
             "    -> <convert>  [uid convert, parallelism 2, python lane]",
-            "       ~ HASH by <lambda> to level 1: sum",
+            "       ~ HASH by a function to level 1: sum",
             "    -> Print to Std. Out (side output 'odd')  [uid odd out, parallelism 2, python lane]",
             "",
             "Level 1: 2 tasks",

@@ -10,6 +10,8 @@ from millrace.runtime.operators.process import TimeDomain
 from millrace.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millrace.testing import OperatorHarness, harness_for
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 RULES = MapStateDescriptor("rules")
 
 

@@ -11,6 +11,8 @@ from millrace.runtime.operators.interval_join import IntervalJoinOperator, clean
 from millrace.state import ValueStateDescriptor
 from millrace.testing import OperatorHarness, harness_for
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 LEFT_LATE, RIGHT_LATE = OutputTag("left late"), OutputTag("right late")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from millrace.common.output_tag import OutputTag
 from millrace.runtime.codec import dump, load
 from millrace.state import VOID, OperatorStore
 from millrace.testing import harness_for
+
+pytestmark = pytest.mark.usefixtures("each_backend")
 
 LATE = (OutputTag("left"), OutputTag("right"))
 
@@ -30,24 +33,35 @@ def by_key(value):
 
 
 def nested_loops(script, lower, upper):
-    """All pairs of records on time, by definition."""
+    """Each record against all of the other side that are still kept: until event time is past their last possible match.
+
+    A record that stands exactly at the watermark is on time, though its match may have been let go by that very
+    watermark (rules 24 and 25).
+    """
     marks = [LONG_MIN, LONG_MIN]
     watermark = LONG_MIN
-    sides: tuple[list, list] = ([], [])
+    kept: tuple[list, list] = ([], [])
     late: tuple[list, list] = ([], [])
+    waits = (max(upper, 0), max(-lower, 0))
+    pairs = []
     for number, step in enumerate(script):
         if step[0] == "watermark":
             marks[step[1]] = max(marks[step[1]], step[2])
-            watermark = max(watermark, min(marks))
+            if min(marks) > watermark:
+                watermark = min(marks)
+                for side in (0, 1):
+                    kept[side][:] = [(value, time) for value, time in kept[side] if time + waits[side] > watermark]
         elif step[0] == "element":
             _, side, key, time = step
-            (late if time < watermark else sides)[side].append(((key, number), time))
-    pairs = [
-        ((left, right), max(left_time, right_time))
-        for left, left_time in sides[0]
-        for right, right_time in sides[1]
-        if left[0] == right[0] and left_time + lower <= right_time <= left_time + upper
-    ]
+            if time < watermark:
+                late[side].append(((key, number), time))
+                continue
+            for other, other_time in kept[1 - side]:
+                left_time, right_time = (time, other_time) if side == 0 else (other_time, time)
+                if other[0] == key and left_time + lower <= right_time <= left_time + upper:
+                    match = ((key, number), other) if side == 0 else (other, (key, number))
+                    pairs.append((match, max(left_time, right_time)))
+            kept[side].append(((key, number), time))
     return pairs, late
 
 

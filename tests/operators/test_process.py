@@ -15,6 +15,8 @@ from millrace.runtime.operators.process import TimeDomain
 from millrace.state import MapStateDescriptor, TimerQueue, ValueStateDescriptor
 from millrace.testing import harness_for
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 
 def itself(value):
     return value

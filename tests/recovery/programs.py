@@ -62,10 +62,11 @@ class CountPerKey(KeyedProcessFunction):
         self.recent.update([*list(self.recent.get())[-2:], value])
         self.seen.put(value, count)
         ctx.timer_service().register_event_time_timer(1_000_000)
-        yield "number", ctx.get_current_key(), count, value
+        yield "number", ctx.get_current_key(), count
+        yield "value", ctx.get_current_key(), value
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
-        yield "total", ctx.get_current_key(), self.count.value(), tuple(self.recent.get())
+        yield "total", ctx.get_current_key(), self.count.value(), len(list(self.recent.get())), sum(self.seen.keys())
 
 
 class Limit(KeyedBroadcastProcessFunction):

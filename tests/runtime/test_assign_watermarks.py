@@ -201,3 +201,49 @@ def test_state_moves_to_another_worker() -> None:
     other.read("b", 90)
     other.operator.end_epoch()
     assert other.events() == [("record", 90, 90), ("watermark", 89)]
+
+
+def test_who_holds_event_time_back() -> None:
+    stage = Stage(bounded(0).with_idleness(Duration.of_millis(100)), ("a", "b"))
+    stage.read("a", 50)
+    stage.read("b", 10)
+    stage.operator.end_epoch()
+    assert stage.operator.holding_back() == {"a": 49, "b": 9}
+    for now in (1, 200):
+        stage.now = now
+        stage.read("a", 60)
+        stage.operator.end_epoch()
+    assert stage.operator.holding_back() == {"a": 59}
+    stage.operator.on_watermark(LONG_MAX)
+    assert stage.operator.holding_back() == {}
+
+
+def test_a_generator_that_fails_is_named() -> None:
+    class Broken(AtEveryTen):
+        def on_periodic_emit(self, output: WatermarkOutput) -> None:
+            raise ValueError("no time")
+
+    stage = Stage(WatermarkStrategy.for_generator(Broken).with_timestamp_assigner(lambda value: value))
+    stage.read("s", 1)
+    with pytest.raises(RecordFailure) as caught:
+        stage.operator.end_epoch()
+    assert caught.value.what == "on_periodic_emit()"
+
+
+def test_a_watermark_that_is_no_number_is_refused() -> None:
+    class Wrong(AtEveryTen):
+        def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
+            output.emit_watermark("noon")  # type: ignore[arg-type]
+
+    stage = Stage(WatermarkStrategy.for_generator(Wrong).with_timestamp_assigner(lambda value: value))
+    with pytest.raises(RecordFailure) as caught:
+        stage.read("s", 1)
+    assert "whole milliseconds" in str(caught.value.error)
+
+
+def test_ingestion_time_goes_on_without_records() -> None:
+    stage = Stage(WatermarkStrategy.for_ingestion_time())
+    stage.read("s", "x")
+    stage.operator.end_epoch()
+    (_, _, arrived), (_, watermark) = stage.events()
+    assert watermark >= arrived - 1

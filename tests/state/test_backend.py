@@ -18,6 +18,8 @@ from millrace.state import (
     ValueStateDescriptor,
 )
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 
 class Mean:
     def create_accumulator(self) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from millrace.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+
+pytestmark = pytest.mark.usefixtures("each_backend")
 
 GROUPS = 16
 

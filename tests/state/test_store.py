@@ -3,6 +3,8 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import pytest
+
 import millrace.state
 from millrace.state import (
     VOID,
@@ -11,6 +13,8 @@ from millrace.state import (
     OperatorStore,
     ValueStateDescriptor,
 )
+
+pytestmark = pytest.mark.usefixtures("each_backend")
 
 
 def copied(parts: Any) -> Any:

@@ -1,9 +1,20 @@
 from __future__ import annotations
 
-from hypothesis import given
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millrace.state import VOID, StateTable
+from millrace.state.table import TableSource
+
+NewTable = Callable[[str], StateTable]
+
+
+@pytest.fixture(scope="module")
+def new_table(each_backend: Callable[[], TableSource]) -> NewTable:
+    return lambda name: each_backend().table(name)
 
 
 def write(table: StateTable, namespace: object, key: object, value: object) -> None:
@@ -11,8 +22,8 @@ def write(table: StateTable, namespace: object, key: object, value: object) -> N
     table.touched(namespace).add(key)
 
 
-def test_the_objects_of_void_stay_the_same() -> None:
-    table = StateTable("a")
+def test_the_objects_of_void_stay_the_same(new_table: NewTable) -> None:
+    table = new_table("a")
     pane, touched = table.pane(VOID), table.touched(VOID)
     write(table, VOID, "k", 1)
     table.delta()
@@ -24,8 +35,8 @@ def test_the_objects_of_void_stay_the_same() -> None:
     assert table.touched(VOID) is touched
 
 
-def test_delta_holds_what_was_written_and_removed() -> None:
-    table = StateTable("a")
+def test_delta_holds_what_was_written_and_removed(new_table: NewTable) -> None:
+    table = new_table("a")
     write(table, VOID, "k", 1)
     write(table, "w", "k", 2)
     assert table.delta() == ([], {VOID: ({"k": 1}, ["k"]), "w": ({"k": 2}, ["k"])})
@@ -35,8 +46,8 @@ def test_delta_holds_what_was_written_and_removed() -> None:
     assert list(table.panes) == [VOID]
 
 
-def test_a_dropped_namespace_is_one_entry_and_may_be_used_again() -> None:
-    table = StateTable("a")
+def test_a_dropped_namespace_is_one_entry_and_may_be_used_again(new_table: NewTable) -> None:
+    table = new_table("a")
     for key in range(100):
         write(table, "w", key, key)
     table.delta()
@@ -44,14 +55,14 @@ def test_a_dropped_namespace_is_one_entry_and_may_be_used_again() -> None:
     write(table, "w", 7, "new")
     delta = table.delta()
     assert delta == (["w"], {"w": ({7: "new"}, [7])})
-    copy = StateTable("a")
+    copy = new_table("a")
     copy.apply((None, {"w": ({1: 1, 7: 7}, [])}))
     copy.apply(delta)
     assert copy.panes == {VOID: {}, "w": {7: "new"}}
 
 
-def test_dropping_after_removing_key_by_key_keeps_the_removals() -> None:
-    table = StateTable("a")
+def test_dropping_after_removing_key_by_key_keeps_the_removals(new_table: NewTable) -> None:
+    table = new_table("a")
     write(table, "w", "k", 1)
     table.delta()
     del table.pane("w")["k"]
@@ -61,14 +72,14 @@ def test_dropping_after_removing_key_by_key_keeps_the_removals() -> None:
     assert table.delta() == ([], {"w": ({}, ["k"])})
 
 
-def test_dropping_what_is_not_there_is_no_change() -> None:
-    table = StateTable("a")
+def test_dropping_what_is_not_there_is_no_change(new_table: NewTable) -> None:
+    table = new_table("a")
     table.drop("w")
     assert table.delta() == ([], {})
 
 
-def test_full_does_not_end_a_delta_and_apply_does_not_count_as_change() -> None:
-    table = StateTable("a")
+def test_full_does_not_end_a_delta_and_apply_does_not_count_as_change(new_table: NewTable) -> None:
+    table = new_table("a")
     write(table, VOID, "k", 1)
     assert table.full() == (None, {VOID: ({"k": 1}, [])})
     assert table.delta() == ([], {VOID: ({"k": 1}, ["k"])})
@@ -77,8 +88,8 @@ def test_full_does_not_end_a_delta_and_apply_does_not_count_as_change() -> None:
     assert table.delta() == ([], {})
 
 
-def test_a_full_replaces_what_was_there() -> None:
-    table = StateTable("a")
+def test_a_full_replaces_what_was_there(new_table: NewTable) -> None:
+    table = new_table("a")
     write(table, VOID, "k", 1)
     write(table, "w", "k", 1)
     table.apply((None, {VOID: ({"l": 2}, [])}))
@@ -86,8 +97,8 @@ def test_a_full_replaces_what_was_there() -> None:
     assert table.delta() == ([], {})
 
 
-def test_retain_drops_keys_and_empty_namespaces() -> None:
-    table = StateTable("a")
+def test_retain_drops_keys_and_empty_namespaces(new_table: NewTable) -> None:
+    table = new_table("a")
     write(table, VOID, 1, "a")
     write(table, VOID, 2, "b")
     write(table, "w", 2, "c")
@@ -95,9 +106,12 @@ def test_retain_drops_keys_and_empty_namespaces() -> None:
     assert table.panes == {VOID: {1: "a"}}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["put", "remove", "delta"]), st.integers(0, 6)), max_size=60))
-def test_a_pane_restored_from_deltas_has_the_order_of_the_live_one(steps: list[tuple[str, int]]) -> None:
-    live, copy = StateTable("s"), StateTable("s")
+def test_a_pane_restored_from_deltas_has_the_order_of_the_live_one(
+    new_table: NewTable, steps: list[tuple[str, int]]
+) -> None:
+    live, copy = new_table("s"), new_table("s")
     for step, key in steps:
         if step == "put":
             live.pane(VOID)[key] = step

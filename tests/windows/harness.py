@@ -43,15 +43,18 @@ class Run:
         keys = [key for key, _, _ in records] if self.keyed else None
         times = [time for _, _, time in records]
         self.operator.process(Batch([value for _, value, _ in records], None if None in times else times, keys))
+        self.store.keyed.settle()
         return self
 
     def watermark(self, watermark: int) -> Run:
         self.operator.on_watermark(watermark)
+        self.store.keyed.settle()
         return self
 
     def clock(self, now: int) -> Run:
         self.now = now
         self.operator.on_processing_time(now)
+        self.store.keyed.settle()
         return self
 
     def restore(self, by_delta: bool = False, path: str | None = None) -> Run:

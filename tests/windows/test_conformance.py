@@ -23,6 +23,8 @@ from millrace.runtime.windows.triggers import CountTrigger, EventTimeTrigger, Pu
 from millrace.runtime.windows.windows import TimeWindow
 from tests.windows.harness import PATHS, Run
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 LATE = OutputTag("late")
 
 

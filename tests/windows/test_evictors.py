@@ -17,6 +17,8 @@ from millrace.runtime.windows.functions import WindowFunctionKind
 from millrace.runtime.windows.triggers import CountTrigger, PurgingTrigger
 from tests.windows.harness import Run
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 
 def kept(evictor: Evictor[Any, Any], records: list[tuple[Any, int]], after: bool = False) -> list[Any]:
     buffer = [TimestampedValue(value, time) for value, time in records]

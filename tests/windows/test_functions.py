@@ -29,6 +29,8 @@ from millrace.state.descriptors import (
 )
 from tests.windows.harness import PATHS, Run
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 both = pytest.mark.parametrize("path", PATHS)
 Kind = WindowFunctionKind
 TUMBLING = TumblingEventTimeWindows.of(1000)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from millrace.runtime.windows.build import WindowSpec
 from millrace.runtime.windows.functions import WindowFunctionKind
 from millrace.runtime.windows.triggers import EventTimeTrigger, PurgingTrigger
 from tests.windows.harness import Run
+
+pytestmark = pytest.mark.usefixtures("each_backend")
 
 LATE = OutputTag("late")
 

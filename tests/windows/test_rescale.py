@@ -13,6 +13,8 @@ from millrace.state.key_groups import KeyRouter
 from millrace.state.store import OperatorStore
 from tests.windows.harness import PATHS, Run
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 KEYS = [f"key{number}" for number in range(20)]
 
 

@@ -21,6 +21,8 @@ from millrace.runtime.windows.triggers import ContinuousEventTimeTrigger, CountT
 from tests.windows.harness import PATHS, Run
 from tests.windows.test_functions import Mean
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 both = pytest.mark.parametrize("path", PATHS)
 TUMBLING = TumblingEventTimeWindows.of(1000)
 

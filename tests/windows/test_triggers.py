@@ -42,6 +42,8 @@ from millrace.state.operator_state import Cell
 from millrace.state.store import OperatorStore
 from tests.windows.harness import Run
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
 FIRE_AND_PURGE, PURGE = TriggerResult.FIRE_AND_PURGE, TriggerResult.PURGE
 

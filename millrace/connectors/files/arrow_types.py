@@ -73,7 +73,7 @@ def to_arrow(value: Any, kind: Any = None) -> Any:
     """A value as Arrow takes it for a type, or without one for inference: everything with named fields is a dict.
 
     >>> to_arrow(Row(word="a", pair=(1, "b")))
-    {'pair': {'f0': 1, 'f1': 'b'}, 'word': 'a'}
+    {'word': 'a', 'pair': {'f0': 1, 'f1': 'b'}}
     """
     if value is None or value.__class__ in _UNCHANGED:
         return value

@@ -95,7 +95,7 @@ def json_text(record: Any) -> str:
     """A record as one line of JSON: an object if it has named fields, else an array or a plain value.
 
     >>> json_text(Row(word="a", count=1)), json_text(("a", 1))
-    ('{"count":1,"word":"a"}', '["a",1]')
+    ('{"word":"a","count":1}', '["a",1]')
     """
     if isinstance(record, tuple) and hasattr(record, "_asdict"):
         record = record._asdict()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import compress
+from typing import Any
 
 from millrace.runtime.functions import UserFunction
 from millrace.runtime.operator import Batch, Operator, OperatorContext, Output
@@ -29,6 +31,19 @@ class CoOperator(Operator):
 
     def process(self, batch: Batch, side: int = 0) -> None:
         self.sides[side].process(batch)
+
+    @property
+    def can_catch_up(self) -> bool:
+        return self.sides[0].can_catch_up
+
+    def end_epoch(self) -> Sequence[Any]:
+        return self.sides[0].end_epoch()
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.sides[0].on_checkpoint_complete(checkpoint_id)
+
+    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.sides[0].on_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
         self.sides[0].close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
@@ -21,6 +22,20 @@ class FunctionOperator(Operator):
     def open(self) -> None:
         self.needs_key = self.context.keyed and self.function.rich
         self.function.open(self.context)
+
+    @property
+    def can_catch_up(self) -> bool:
+        return not self.function.keeps_state
+
+    def end_epoch(self) -> Sequence[Any]:
+        self.function.snapshot(self.context.epoch)
+        return ()
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.function.checkpoint_complete(checkpoint_id)
+
+    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        self.function.checkpoint_aborted(checkpoint_id)
 
     def close(self) -> None:
         self.function.close()

@@ -9,7 +9,6 @@ from millrace.common.constants import LONG_MAX, LONG_MIN
 from millrace.common.watermark_strategy import (
     BoundedOutOfOrdernessWatermarks,
     NoWatermarksGenerator,
-    Watermark,
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
@@ -31,8 +30,8 @@ class _SplitOutput(WatermarkOutput):
         self.watermark = LONG_MIN
         self.idle: bool = False
 
-    def emit_watermark(self, watermark: int | Watermark) -> None:
-        time = watermark if isinstance(watermark, int) else watermark.timestamp
+    def emit_watermark(self, watermark: int) -> None:
+        time = require_time(watermark, "a watermark was emitted")
         self.watermark = max(self.watermark, time)
         self.idle = False
 
@@ -144,14 +143,24 @@ class AssignWatermarks(Operator):
             if timeout is not None:
                 split.probe_idleness(now, timeout)
             if not split.output.idle:
-                split.generator.on_periodic_emit(split.output)
+                try:
+                    split.generator.on_periodic_emit(split.output)
+                except Exception as error:
+                    raise RecordFailure(error, self.context, "on_periodic_emit()", None) from error
                 split.since_asked = 0
             self._publish(name, split)
         self._forward()
 
     def holding_back(self) -> dict[str, int]:
-        """The watermark of each split, for the dashboard and for logs."""
-        return self._valve.channels()
+        """The watermark of each split that counts: one that is idle or has ended holds nothing back."""
+        if self._ended:
+            return {}
+        watermarks = self._valve.channels()
+        return {
+            name or f"{self.context.uid}[{self.context.subtask}]": watermarks[name]
+            for name, split in self._splits.items()
+            if not split.output.idle and name in watermarks
+        }
 
     def _split(self, name: str) -> _SplitTime:
         split = self._splits.get(name)

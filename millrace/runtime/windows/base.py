@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from millrace.common.constants import LONG_MIN
 from millrace.common.output_tag import OutputTag
 from millrace.errors import TimeError
+from millrace.runtime.functions import UserFunction
 from millrace.runtime.operator import Batch, Operator, OperatorContext, RecordFailure, preview
 from millrace.runtime.windows.adoption import check_contents
 from millrace.runtime.windows.contents import Contents
@@ -49,6 +51,26 @@ class WindowingOperator(Operator):
     def restart_time(self) -> None:
         self._watermark.value = LONG_MIN
         self.refresh()
+
+    @property
+    def can_catch_up(self) -> bool:
+        return not any(function.keeps_state for function in self._functions())
+
+    def end_epoch(self) -> Sequence[Any]:
+        for function in self._functions():
+            function.snapshot(self.context.epoch)
+        return ()
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        for function in self._functions():
+            function.checkpoint_complete(checkpoint_id)
+
+    def on_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        for function in self._functions():
+            function.checkpoint_aborted(checkpoint_id)
+
+    def _functions(self) -> list[UserFunction]:
+        return [function for function in (self._contents.function, self._function.function) if function is not None]
 
     def close(self) -> None:
         self._contents.close()
@@ -102,7 +124,7 @@ def with_keys(context: OperatorContext) -> OperatorContext:
     """The context for user functions: the records of window_all() have one key for all, and so state as well."""
     if context.keyed:
         return context
-    return OperatorContext(
+    keyed = OperatorContext(
         context.name,
         context.uid,
         context.store,
@@ -115,3 +137,5 @@ def with_keys(context: OperatorContext) -> OperatorContext:
         metrics=context.metrics,
         parameters=context.parameters,
     )
+    keyed.restored = context.restored
+    return keyed

@@ -73,6 +73,11 @@ class Contents(ABC):
         """The elements of many windows, one after the other."""
         return [element for one in held for element in self.elements(one)]
 
+    @property
+    def function(self) -> UserFunction | None:
+        """The user's function that makes the contents, if there is one."""
+        return None
+
     def open(self, context: OperatorContext) -> None:
         """Before the first record."""
         return
@@ -93,7 +98,7 @@ class ReduceContents(Contents):
     state_name = "window-reduce"
 
     def __init__(self, function: Any) -> None:
-        self._user = UserFunction(function, "reduce")
+        self._user = UserFunction(function, "reduce", role="contents")
         self._reduce = self._user.call
 
     def fold(self, pane: dict[Any, Any], keys: Iterable[Any], values: Iterator[Any]) -> None:
@@ -128,6 +133,10 @@ class ReduceContents(Contents):
     def results(self, held: Iterable[Any]) -> list[Any]:
         return list(held)
 
+    @property
+    def function(self) -> UserFunction:
+        return self._user
+
     def open(self, context: OperatorContext) -> None:
         self._user.open(context)
 
@@ -152,7 +161,7 @@ class AggregateContents(Contents):
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._user = UserFunction(function, "add")
+        self._user = UserFunction(function, "add", role="contents")
 
     def fold(self, pane: dict[Any, Any], keys: Iterable[Any], values: Iterator[Any]) -> None:
         create, add = self._function.create_accumulator, self._function.add
@@ -175,6 +184,10 @@ class AggregateContents(Contents):
 
     def results(self, held: Iterable[Any]) -> list[Any]:
         return list(map(self._function.get_result, held))
+
+    @property
+    def function(self) -> UserFunction:
+        return self._user
 
     def open(self, context: OperatorContext) -> None:
         self._user.open(context)

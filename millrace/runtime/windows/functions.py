@@ -163,6 +163,11 @@ class WindowFunctionCall:
         """For messages."""
         return f"{self._user.method}()"
 
+    @property
+    def function(self) -> UserFunction | None:
+        """The user's function, if there is one."""
+        return None if self.passes else self._user
+
     def open(self, context: OperatorContext, watermark: Cell[int], emitter: Emitter, merging: bool) -> None:
         """Give the function its runtime context."""
         self._context = WindowContext(context, watermark, emitter, merging)
