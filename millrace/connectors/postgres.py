@@ -262,7 +262,7 @@ class PostgresSink(TwoPhaseCommitSink[Any, _Rows]):
                 if removed and isinstance(table, PostgresTable):
                     table.delete(connection, removed)
                 if rows:
-                    table.insert(connection, columns, rows)
+                    table.replace(connection, columns, rows)
 
         self._do(write)
         transaction.rows.clear()

@@ -94,8 +94,9 @@ class OperatorSettings(ABC):
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Accepted for programs that set it. All operators of a level share its tasks."""
-        self._set_on("slot_sharing_group")
+        """Note the group for plans. All operators of a level share its tasks, whatever their groups."""
+        named = slot_sharing_group if isinstance(slot_sharing_group, str) else slot_sharing_group.get_name()
+        self._set_on("slot_sharing_group")[0].slot_sharing_group = named
         return self
 
 

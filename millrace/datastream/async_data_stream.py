@@ -101,6 +101,11 @@ def _wait(
             f"{where} takes an AsyncRetryStrategy, not {retry!r}: AsyncRetryStrategy.fixed_delay(3, 100), for example"
         )
         raise GraphError(message)
+    if stream._env._configuration.get_string("python.execution-mode", "process") == "thread":
+        message = (
+            f"{where}: AsyncFunction is still not supported for 'thread' mode; leave python.execution-mode at process"
+        )
+        raise GraphError(message)
     check_function(function, where, (AsyncFunction,), ("async_invoke",), plain=False)
     declared = check_type(output_type, where)
     user = UserFunction(typed(function, declared, Results.AWAITED, "async_invoke"), "async_invoke")

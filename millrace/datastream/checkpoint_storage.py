@@ -26,7 +26,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     DEFAULT_MAX_STATE_SIZE: Final = 5 * 1024 * 1024
 
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
-        self._checkpoint_path = checkpoint_path
+        self._checkpoint_path = None if checkpoint_path is None else checkpoint_path.rstrip("/") or "/"
         self._max_state_size = self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
 
     def get_checkpoint_path(self) -> str | None:
@@ -55,7 +55,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def __init__(
         self, checkpoint_path: str, file_state_size_threshold: int | None = None, write_buffer_size: int = -1
     ) -> None:
-        self._checkpoint_path = checkpoint_path
+        self._checkpoint_path = checkpoint_path.rstrip("/") or "/"
         threshold = self.DEFAULT_FILE_STATE_SIZE_THRESHOLD
         self._threshold = threshold if file_state_size_threshold is None else file_state_size_threshold
         self._write_buffer_size = write_buffer_size

@@ -18,6 +18,7 @@ from millrace.connectors.sequence import NumberSequenceSource
 from millrace.connectors.socket import SocketTextSource
 from millrace.connectors.text import TextFileSource
 from millrace.datastream._checks import check_function, check_travels
+from millrace.datastream._dependencies import Dependencies, OperatorName
 from millrace.datastream._environment_settings import MAX_PARALLELISM, EnvironmentSettings
 from millrace.datastream._explanation import Explanation
 from millrace.datastream._source_function import FunctionSource
@@ -246,7 +247,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         )
         if not self._execution_config.has_auto_generated_uids_enabled():
             _require_uids(job)
+        preparations = self._preparations()
+        if preparations:
+            for node in job.nodes:
+                node.node.name = OperatorName(node.name, preparations)
         return job
+
+    def _preparations(self) -> tuple[Callable[[], None], ...]:
+        """What a worker does before it gets to know the functions of the program."""
+        dependencies = Dependencies.of(self._configuration)
+        return () if dependencies is None else (dependencies,)
 
     def _job_settings(self, job: JobGraph) -> JobSettings:
         mode = self._runtime_mode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from millrace.errors import ConfigurationError
 
@@ -18,8 +18,12 @@ class MemorySize:
     """
 
     bytes_size: int = 0
+    j_memory_size: InitVar[MemorySize | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, j_memory_size: MemorySize | None) -> None:
+        if j_memory_size is not None:
+            # PyFlink wraps Java's sizes in its own; here both are of this class.
+            object.__setattr__(self, "bytes_size", j_memory_size.bytes_size)
         if self.bytes_size < 0:
             message = f"a memory size of {self.bytes_size} bytes is impossible; use 0 or more"
             raise ConfigurationError(message)
@@ -151,7 +155,15 @@ class SlotSharingGroup:
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The group."""
+            """The group; cores and heap memory are wished for together, or no resources at all."""
+            heap = self._memory.get("task_heap_memory")
+            wishes = bool(self._cpu_cores or self._memory or self._external)
+            if wishes and (self._cpu_cores is None or heap is None or heap.get_bytes() == 0):
+                message = (
+                    f"slot sharing group {self._name!r}: a group with resources needs set_cpu_cores(...) and "
+                    "set_task_heap_memory(...) of more than 0 bytes; call both, or neither of the setters"
+                )
+                raise ConfigurationError(message)
             return SlotSharingGroup(
                 self._name, self._cpu_cores, **self._memory, external_resources=dict(self._external)
             )

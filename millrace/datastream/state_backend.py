@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from enum import Enum
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from millrace.errors import ConfigurationError
 from millrace.state.rocksdb import LOCAL_DIR
@@ -88,7 +89,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Set the directories of the databases."""
         if not paths:
             raise ConfigurationError("set_db_storage_paths: give at least one directory")
-        self._paths = list(paths)
+        self._paths = [urlsplit(path).path.rstrip("/") or "/" for path in paths]
 
     def get_db_storage_paths(self) -> list[str] | None:
         """The directories of the databases; None leaves the choice to the worker."""

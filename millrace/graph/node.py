@@ -61,6 +61,7 @@ class Node:
     uid: str | None = None
     uid_hash: str | None = None
     description: str | None = None
+    slot_sharing_group: str | None = None
     chaining: Chaining = Chaining.ALWAYS
     keyed: bool = False
     output_type: Any = None

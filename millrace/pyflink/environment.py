@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from millrace.common.configuration import Configuration
 from millrace.common.job_client import JobClient
 from millrace.common.job_execution_result import JobExecutionResult
 from millrace.datastream.environment import StreamExecutionEnvironment as MillraceEnvironment
-from millrace.graph.compile import JobGraph
-from millrace.graph.node import Node
 from millrace.pyflink.failures import as_gateway_error
 from millrace.pyflink.finder import install_here
 from millrace.pyflink.java_environment import JavaEnvironment
@@ -45,17 +43,6 @@ class StreamExecutionEnvironment(MillraceEnvironment):
     def _j_stream_execution_environment(self) -> JavaEnvironment:
         return JavaEnvironment(self)
 
-    def _compile(self, job_name: str | None, nodes: list[Node] | None = None) -> JobGraph:
-        job = super()._compile(job_name, nodes)
-        for node in job.nodes:
-            for part in (node.node.operator, node.node.source):
-                if hasattr(part, "__dict__"):
-                    part.__dict__.setdefault("_names", _PyFlinkNames())
-        return job
-
-
-class _PyFlinkNames:
-    """Travels with an operator: where it arrives, `import pyflink` inside of a function finds Millrace, too."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return install_here, ()
+    def _preparations(self) -> tuple[Callable[[], None], ...]:
+        # Functions import pyflink, too: in their modules, and in their bodies.
+        return (install_here, *super()._preparations())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millrace.common.configuration import Configuration
+from millrace.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from millrace.graph.compile import JobEdge, JobNode
 
 if TYPE_CHECKING:
@@ -115,10 +116,68 @@ class JavaStreamGraph:
 
     def __init__(self, env: StreamExecutionEnvironment) -> None:
         self._job = env.compile()
+        self._groups = dict(env._slot_sharing_groups)
 
     def getStreamNodes(self) -> JavaList:
         """All operators."""
         return JavaList(JavaStreamNode(node) for node in self._job.nodes)
+
+
+    def getSlotSharingGroupResource(self, name: str) -> JavaOptional:
+        """What a registered group asks for, if it asks for anything."""
+        group = self._groups.get(name)
+        return JavaOptional(None if group is None or group.get_cpu_cores() is None else JavaResourceProfile(group))
+
+
+class JavaOptional:
+    """A value, or none."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def isPresent(self) -> bool:
+        """Whether there is a value."""
+        return self._value is not None
+
+    def get(self) -> Any:
+        """The value."""
+        if self._value is None:
+            raise ValueError("there is no value: ask isPresent() first")
+        return self._value
+
+
+class JavaResourceProfile:
+    """What a slot sharing group asks for."""
+
+    def __init__(self, group: SlotSharingGroup) -> None:
+        self._group = group
+
+    def getCpuCores(self) -> JavaCpuCores:
+        """The number of cores."""
+        return JavaCpuCores(self._group.get_cpu_cores())
+
+    def getTaskHeapMemory(self) -> MemorySize | None:
+        """The memory of the heap."""
+        return self._group.get_task_heap_memory()
+
+    def getTaskOffHeapMemory(self) -> MemorySize | None:
+        """The memory outside of the heap."""
+        return self._group.get_task_off_heap_memory()
+
+    def getManagedMemory(self) -> MemorySize | None:
+        """The memory that is managed."""
+        return self._group.get_managed_memory()
+
+
+class JavaCpuCores:
+    """A number of cores."""
+
+    def __init__(self, value: float | None) -> None:
+        self._value = value
+
+    def getValue(self) -> float | None:
+        """The number."""
+        return self._value
 
 
 class JavaStreamNode:
@@ -130,6 +189,12 @@ class JavaStreamNode:
     def getOperatorName(self) -> str:
         """The name that was set."""
         return self._node.name
+
+    def getSlotSharingGroup(self) -> str:
+        """The group that was set, or that of the operators it reads."""
+        own = self._node.node.slot_sharing_group
+        groups = {JavaStreamNode(edge.source).getSlotSharingGroup() for edge in self._node.inputs}
+        return own or (groups.pop() if len(groups) == 1 else "default")
 
     def getParallelism(self) -> int:
         """The number of tasks."""

@@ -30,8 +30,9 @@ _NOT_STATE = ("per task", _FORM)
 def write_savepoint(storage: Storage, manifest: Manifest, directory: str) -> str:
     """Write an epoch as a savepoint into a new folder of ``directory``; gives the folder's path.
 
-    The sinks must have committed the epoch: a savepoint leaves them nothing to do. The folder holds everything it names, under names relative to it: it may be copied to any other place. The tasks'
-    parts are put together one task at a time, so that no more than one is in memory.
+    The sinks must have committed the epoch: a savepoint leaves them nothing to do. The folder holds everything it
+    names, under names relative to it: it may be copied to any other place. The tasks' parts are put together one task
+    at a time, so that no more than one is in memory.
     """
     if manifest.spark_batch >= 0:
         message = (

@@ -105,14 +105,15 @@ class EpochLoop:
         if self._coordinator.done and not self._external:
             return
         frame = self._plan.build(self._spark, streaming=True)
-        while True:
-            error = self._run_query(frame)
-            if error is None:
-                return
-            if self._stopping.is_set() or not isinstance(error, Exception) or not self._may_go_on(error):
-                raise error
-            self._error = None
-            self._over.clear()
+        try:
+            while (error := self._run_query(frame)) is not None:
+                if self._stopping.is_set() or not isinstance(error, Exception) or not self._may_go_on(error):
+                    raise error
+                self._error = None
+                self._over.clear()
+        finally:
+            if self._draining is not None and not self._draining.path.done():
+                self._draining.path.set_exception(JobError("the job ended before it was drained"))
 
     def _run_query(self, frame: DataFrame) -> BaseException | None:
         """One run of Spark's query, and what made it fail.
@@ -207,7 +208,7 @@ class EpochLoop:
     def _serve_request(self) -> EpochPlan | None:
         """Write the savepoint that somebody waits for; if event time has to end first, the plan of that epoch."""
         if self._draining is not None:
-            return self._planned
+            return drain_plan(self._coordinator)
         if self._ledger.last is None:
             return None  # there is no state before the first epoch
         request = self._desk.next()
@@ -215,8 +216,7 @@ class EpochLoop:
             return None
         if request.drain and not self._external:
             self._draining = request
-            self._planned = drain_plan(self._coordinator)
-            return self._planned
+            return drain_plan(self._coordinator)
         if self._desk.serve(request, self._ledger) and request.stop:
             self._over.set()
         return None
@@ -265,8 +265,13 @@ class EpochLoop:
         """Log the plan, and say what the tasks have to do."""
         content = plan.to_json()
         text = json.dumps(content)
+        logged = _plan_file(epoch)
         try:
-            self._ledger.storage.write(_plan_file(epoch), text.encode())
+            if self._draining is None:
+                self._ledger.storage.write(logged, text.encode())
+            else:
+                # Whoever starts the job again after a crash does not want it to end.
+                self._ledger.storage.delete(logged)
         except OSError as error:
             raise CheckpointFailure(f"the plan of epoch {epoch} could not be written: {error}") from error
         snapshot = self._start.snapshot
@@ -277,7 +282,7 @@ class EpochLoop:
             base=self._epoch,
             same_graph=self._same_graph,
             attempts=self._ledger.attempts() if self._same_graph else {},
-            plan=content if len(text) <= _INLINE_PLAN else _plan_file(epoch),
+            plan=content if len(text) <= _INLINE_PLAN or self._draining is not None else logged,
             last=plan.last and not self._external,
             streaming=True,
             full=self._ledger.wants_full(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import sys
 from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from millrace.common import Instant, Row, RowKind
 from millrace.common.cloudpickles import by_value
 from millrace.connectors.postgres import PostgresConnection, PostgresSink
 from millrace.connectors.postgres_table import PostgresTable
-from millrace.errors import ConfigurationError, GraphError, JobError
+from millrace.errors import ConfigurationError, GraphError, JobError, MissingDependencyError
 from millrace.runtime.codec import dump, load
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operator import OperatorContext
@@ -108,6 +109,16 @@ def test_upsert_replaces_removes_and_may_be_repeated(postgres: PostgresServer, t
             writer.write(Row.of_kind(kind, word, n), None)
         assert writer.prepare_commit() == ()
         assert postgres.run(f"SELECT * FROM {table}") == [("a", 2), ("c", 1)]
+
+
+def test_large_batches_replace_as_small_ones_do(postgres: PostgresServer, table: str) -> None:
+    sink = sink_to(postgres, table, "upsert", key=["word"], batch_size=300)
+    writer = writer_of(sink)
+    writer.write_batch([(f"word {n % 250}", n) for n in range(1_000)], None)
+    writer.write_batch([("word 0", -1), *[(f"word {n}", n) for n in range(1, 200)]], None)
+    writer.prepare_commit()
+    expected = [("word 0", -1), *[(f"word {n}", n if n < 200 else n + 750) for n in range(1, 250)]]
+    assert postgres.run(f"SELECT * FROM {table}") == sorted(expected)
 
 
 def test_a_table_of_keys_alone(postgres: PostgresServer, table: str) -> None:
@@ -257,6 +268,12 @@ def test_a_password_function_is_called_where_the_connection_is_made(postgres: Po
 def test_mistakes_are_found_when_the_sink_is_made(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         PostgresSink("host=db", **{"table": "t", **options})
+
+
+def test_without_psycopg_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'millrace\[postgres\]'"):
+        PostgresSink("host=db", "t", mode="at-least-once")
 
 
 def test_one_name_for_two_sinks_is_refused(postgres: PostgresServer, table: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from millrace.testing import LocalRun
 
-from .programs import Committed, everything, environment
+from .programs import Committed, environment, everything
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

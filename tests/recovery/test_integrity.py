@@ -120,7 +120,7 @@ def test_every_single_bit_of_a_manifest_counts() -> None:
 
 
 def test_a_later_format_is_refused() -> None:
-    with pytest.raises(RestoreError, match=r"x has format 99; this version of Millrace reads up to 2: upgrade Millrace"):
+    with pytest.raises(RestoreError, match="x has format 99; .* reads up to 2: upgrade Millrace"):
         Manifest.from_json(Manifest(1, "", version=99).to_json(), "x")
 
 

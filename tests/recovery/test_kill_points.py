@@ -1,4 +1,4 @@
-"""A job may be killed at any point of the commit protocol: afterwards every count is exact, and no row is there twice."""
+"""A job may be killed at any point of the commit protocol: afterwards every count is exact, and no row is twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from millrace.state.storage import Storage
 from millrace.testing import LocalRun
 
-from .programs import Committed, everything, environment
+from .programs import Committed, environment, everything
 
 NUMBERS = 80
 

@@ -152,7 +152,8 @@ class Writer(SinkWriter):
 
 env = StreamExecutionEnvironment.get_execution_environment()
 numbers = env.from_generator(lambda n: (n % 7, 1, n), records_per_second=2000, parallelism=1).uid("numbers")
-numbers.key_by(lambda e: e[0]).reduce(lambda a, b: (a[0], a[1] + b[1], b[2])).uid("count").sink_to(Files(sys.argv[1])).uid("files")
+counts = numbers.key_by(lambda e: e[0]).reduce(lambda a, b: (a[0], a[1] + b[1], b[2])).uid("count")
+counts.sink_to(Files(sys.argv[1])).uid("files")
 env.execute()
 """
 
@@ -182,13 +183,13 @@ def test_a_killed_driver_is_started_again_stopped_and_moved(tmp_path: Path) -> N
         )
 
     first = start(2, checkpoint)
-    wait_for(first, results, 10)
+    wait_for(first, results, 5)
     first.send_signal(signal.SIGKILL)
     first.wait()
     before = len(list(results.glob("*.json")))
 
     second = start(2, checkpoint)
-    wait_for(second, results, before + 10)
+    wait_for(second, results, before + 5)
     answer = millrace("savepoint", "trigger", "--stop", checkpoint, savepoints)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert second.wait(60) == 0
@@ -197,7 +198,7 @@ def test_a_killed_driver_is_started_again_stopped_and_moved(tmp_path: Path) -> N
     before = len(list(results.glob("*.json")))
 
     third = start(3, tmp_path / "another", "-s", path)
-    wait_for(third, results, before + 10)
+    wait_for(third, results, before + 5)
     answer = millrace("savepoint", "trigger", "--stop", "--drain", tmp_path / "another", savepoints)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert third.wait(60) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,9 @@ def test_the_users_own_exception_comes_back(config: dict[str, Any]) -> None:
 
 def test_an_exception_that_cannot_travel_is_described() -> None:
     class Stubborn(Exception):
-        def __reduce__(self) -> Any:
-            raise TypeError("I do not pickle")
+        def __init__(self, text: str) -> None:
+            super().__init__(text)
+            self.lock = threading.Lock()
 
     def fail(value: int) -> int:
         raise Stubborn(f"at {value}")
