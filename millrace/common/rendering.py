@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -117,8 +118,8 @@ def _single(value: float) -> str:
 
 def _decimal_or_scientific(value: float, text: str) -> str:
     """A number with its digits, written as the JVM writes it: from 0.001 to 10 million without an exponent."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     mantissa, _, exponent = text.partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")

@@ -164,7 +164,7 @@ class PostgresTable:
                     connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
                 parts: list[sql.Composable] = [
                     # Types are the program's own text, such as numeric(10, 2): there is no way to quote them.
-                    sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))  # type: ignore[arg-type]
+                    sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
                     for name, kind in self.types.items()
                 ]
                 if self.key:
@@ -244,7 +244,7 @@ class PostgresStatement:
         from psycopg import sql
 
         with connection.cursor() as cursor:
-            cursor.executemany(sql.SQL(self._text), rows)  # type: ignore[arg-type]
+            cursor.executemany(sql.SQL(self._text), rows)
 
     replace = insert
 

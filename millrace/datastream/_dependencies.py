@@ -22,7 +22,6 @@ __all__ = ["Dependencies", "OperatorName"]
 
 Preparation = Callable[[], None]
 
-_DRIVER: Final = "MILLRACE_DRIVER_PID"
 _arrived_here: set[str] = set()
 
 
@@ -55,11 +54,45 @@ def _prepared(name: str, preparations: tuple[Preparation, ...]) -> str:
 
 
 class Dependencies:
-    """The files of a program, packed; calling it unpacks them, once in each process.
+    """What the ``python.*`` settings of a program name. It is read when it is pickled, and arrives as a `Delivery`.
 
     >>> Dependencies.of(Configuration()) is None
     True
     """
+
+    SETTINGS: Final = ("python.files", "python.archives", "python.requirements", "python.executable")
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._settings = settings
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> Dependencies | None:
+        """The dependencies of a program; None if its settings name nothing."""
+        named = {key: configuration.get_string(key, "") for key in cls.SETTINGS}
+        return cls(named) if any(named.values()) else None
+
+    def __call__(self) -> None:
+        """Nothing: here, in the process of the program, everything is in its place."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        files = {Path(path).name: _packed(path) for path in self._items("python.files")}
+        archives = {}
+        for item in self._items("python.archives"):
+            path, _, target = item.partition("#")
+            archives[target or Path(path).name] = (Path(path).name, _read(path))
+        requirements = None
+        if self._settings["python.requirements"]:
+            path, _, cached = self._settings["python.requirements"].partition("#")
+            packages = {each.name: each.read_bytes() for each in Path(cached).iterdir()} if cached else {}
+            requirements = (_read(path).decode(), packages)
+        return Delivery, (files, archives, requirements, self._settings["python.executable"] or None, os.getpid())
+
+    def _items(self, key: str) -> list[str]:
+        return [item.strip() for item in self._settings[key].split(",") if item.strip()]
+
+
+class Delivery:
+    """The files of a program, by value; calling it puts them in their places, once in each process."""
 
     def __init__(
         self,
@@ -67,32 +100,16 @@ class Dependencies:
         archives: dict[str, tuple[str, bytes]],
         requirements: tuple[str, dict[str, bytes]] | None,
         executable: str | None,
+        sender: int,
     ) -> None:
         self.files = files
         self.archives = archives
         self.requirements = requirements
         self.executable = executable
-        parts = repr((sorted(files), sorted(archives), requirements, executable)).encode()
+        self.sender = sender
+        parts = repr((sorted(files), sorted(archives), requirements)).encode()
         contents = [*files.values(), *(content for _, content in archives.values())]
         self.digest = hashlib.blake2b(b"".join([parts, *contents]), digest_size=12).hexdigest()
-
-    @classmethod
-    def of(cls, configuration: Configuration) -> Dependencies | None:
-        """What the ``python.*`` settings name; None if they name nothing."""
-        files = {Path(path).name: _packed(path) for path in _items(configuration, "python.files")}
-        archives = {}
-        for item in _items(configuration, "python.archives"):
-            path, _, target = item.partition("#")
-            archives[target or Path(path).name] = (Path(path).name, _read(path))
-        requirements = None
-        text = configuration.get_string("python.requirements", "")
-        if text:
-            path, _, cached = text.partition("#")
-            packages = {each.name: each.read_bytes() for each in Path(cached).iterdir()} if cached else {}
-            requirements = (_read(path).decode(), packages)
-        executable = configuration.get_string("python.executable", "") or None
-        made = cls(files, archives, requirements, executable)
-        return made if files or archives or requirements or executable else None
 
     def __call__(self) -> None:
         if self.digest in _arrived_here:
@@ -101,7 +118,7 @@ class Dependencies:
         if not place.is_dir():
             self._unpack(place)
         sys.path[:0] = [str(place / "files"), *map(str, (place / "files").glob("*.zip")), str(place / "packages")]
-        if self.archives and os.environ.get(_DRIVER) != str(os.getpid()):
+        if self.archives and self.sender != os.getpid():
             # Functions open what is in the archives by paths that begin with the archive's name.
             os.chdir(place / "archives")
         if self.executable:
@@ -121,13 +138,14 @@ class Dependencies:
                 shutil.unpack_archive(work / archive, work / "archives" / target)
                 (work / archive).unlink()
             self._install(work)
+            done = work.with_name(f"{work.name}-done")
+            shutil.copytree(work, done)
             try:
-                os.rename(work, place)
+                os.rename(done, place)
             except OSError:
+                shutil.rmtree(done, ignore_errors=True)
                 if not place.is_dir():
                     raise
-            else:
-                work.mkdir()  # For the end of the `with`.
 
     def _install(self, work: Path) -> None:
         if self.requirements is None:
@@ -146,10 +164,6 @@ class Dependencies:
         if done.returncode:
             message = f"set_python_requirements: the packages cannot be installed on a worker: {done.stderr.strip()}"
             raise ConfigurationError(message)
-
-
-def _items(configuration: Configuration, key: str) -> list[str]:
-    return [item.strip() for item in configuration.get_string(key, "").split(",") if item.strip()]
 
 
 def _read(path: str) -> bytes:
@@ -174,6 +188,3 @@ def _unpacked(path: Path, content: bytes) -> None:
     if path.suffix not in (".py", ".zip", ".egg", ".whl") and content[:2] == b"PK":
         packed = path.rename(path.with_name(f"{path.name}.zip"))
         shutil.unpack_archive(packed, path.parent)
-
-
-os.environ.setdefault(_DRIVER, str(os.getpid()))

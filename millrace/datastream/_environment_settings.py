@@ -16,7 +16,7 @@ from millrace.datastream.execution_mode import RuntimeExecutionMode
 from millrace.datastream.slot_sharing_group import SlotSharingGroup
 from millrace.datastream.state_backend import HashMapStateBackend, StateBackend
 from millrace.datastream.time_characteristic import TimeCharacteristic
-from millrace.errors import ConfigurationError
+from millrace.errors import ConfigurationError, GraphError
 
 __all__ = ["CONFIG_VARIABLE", "EnvironmentSettings"]
 
@@ -256,6 +256,12 @@ class EnvironmentSettings:
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
         """Note the time a program is about; windows and timers say themselves which time they mean."""
+        if characteristic is TimeCharacteristic.IngestionTime:
+            message = (
+                "ingestion time is a watermark strategy here: call "
+                "stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_ingestion_time()) behind the source"
+            )
+            raise GraphError(message)
         self._time_characteristic = characteristic
         return self
 

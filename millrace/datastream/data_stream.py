@@ -9,8 +9,8 @@ from millrace.common.execution_config import ExecutionConfig
 from millrace.common.output_tag import OutputTag
 from millrace.common.typeinfo import TypeInformation, Types
 from millrace.common.watermark_strategy import WatermarkStrategy
-from millrace.datastream import functions as f
 from millrace.connectors.collection import CollectionSource
+from millrace.datastream import functions as f
 from millrace.datastream._checks import check_function, check_travels, refuse_keyed_features
 from millrace.datastream._keys import key_partitioner
 from millrace.datastream._operator_settings import OperatorSettings

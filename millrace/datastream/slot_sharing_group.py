@@ -53,6 +53,10 @@ class MemorySize:
         """The size in units of 1024 ** 4 bytes, cut off downwards."""
         return self.bytes_size >> 40
 
+    def get_java_memory_size(self) -> MemorySize:
+        """This size: there is no other behind it."""
+        return self
+
     def __str__(self) -> str:
         return f"{self.bytes_size} bytes"
 
@@ -99,6 +103,10 @@ class SlotSharingGroup:
     def get_external_resources(self) -> dict[str, float]:
         """Other resources wished for, by name."""
         return dict(self.external_resources)
+
+    def get_java_slot_sharing_group(self) -> SlotSharingGroup:
+        """This group: there is no other behind it."""
+        return self
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:

@@ -18,7 +18,8 @@ __all__ = ["StreamExecutionEnvironment"]
 class StreamExecutionEnvironment(MillraceEnvironment):
     """Millrace's environment, with PyFlink's defaults and the corners of it that programs reach for.
 
-    >>> env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({"parallelism.default": "3"}))
+    >>> settings = Configuration.from_dict({"parallelism.default": "3"})
+    >>> env = StreamExecutionEnvironment.get_execution_environment(settings)
     >>> env.get_parallelism(), env.is_chaining_enabled()
     (3, True)
     """

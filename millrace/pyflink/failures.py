@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache
 from typing import Any
 
 from millrace.errors import MillraceError
@@ -40,7 +39,6 @@ def as_gateway_error(error: Exception) -> Exception:
     return twin.with_traceback(error.__traceback__)
 
 
-@cache
 def _gateway_kind(kind: type[Exception]) -> type[Exception] | None:
     try:
         base = importlib.import_module("py4j.protocol").Py4JJavaError

@@ -44,6 +44,7 @@ class Offer:
 
 
 def _of(*sources: str, **extras: str) -> Offer:
+    """An offer of Millrace's own: whole modules, and single names by the module they come from."""
     return Offer(tuple(f"millrace.{source}" for source in sources), {k: f"millrace.{v}" for k, v in extras.items()})
 
 
@@ -112,6 +113,8 @@ MODULES: Final[dict[str, Offer]] = {
     "pyflink.datastream.data_stream": _of(*(f"datastream.{name}" for name in _DATA_STREAM)),
     "pyflink.datastream.async_retry_strategies": _of("datastream.async_function"),
     **{f"pyflink.datastream.{name}": _of(f"datastream.{name}") for name in _DATASTREAM},
+    "pyflink.datastream.state": _of("datastream.state", OperatorStateStore="runtime.checkpointed"),
+    "pyflink.datastream.functions": _of("datastream.functions", TimerService="datastream.timerservice"),
     "pyflink.datastream.connectors": Offer(
         ("millrace.datastream.connectors",),
         {"NumberSequenceSource": "millrace.datastream.connectors.number_seq:NumberSequenceSource"},

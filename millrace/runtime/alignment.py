@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from millrace.common.constants import LONG_MIN
+from millrace.runtime.spec import StageSpec
 
-__all__ = ["AlignmentGroup", "alignment_groups", "paused_splits"]
+__all__ = ["AlignmentGroup", "alignment_groups", "alignment_of", "paused_splits"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,17 @@ def alignment_groups(members: Iterable[tuple[str, int, frozenset[str]]]) -> list
         known = groups.get(name, AlignmentGroup(name, drift, frozenset()))
         groups[name] = AlignmentGroup(name, min(drift, known.max_drift_ms), known.sources | sources)
     return list(groups.values())
+
+
+def alignment_of(specs: Iterable[StageSpec]) -> list[AlignmentGroup]:
+    """The groups that the watermark strategies of a job name."""
+    members = []
+    for spec in specs:
+        for entry in spec.operators:
+            alignment = getattr(getattr(entry.operator, "strategy", None), "alignment", None)
+            if alignment is not None:
+                members.append((alignment.group, alignment.max_drift_ms, entry.sources))
+    return alignment_groups(members)
 
 
 def paused_splits(groups: Iterable[AlignmentGroup], watermarks: Mapping[str, int]) -> set[str]:

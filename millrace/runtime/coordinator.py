@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from millrace.errors import JobError
+from millrace.runtime.alignment import AlignmentGroup, paused_splits
 from millrace.runtime.source import ReadRange, Source
 
 __all__ = ["EpochPlan", "SourceCoordinator"]
@@ -22,6 +23,7 @@ class EpochPlan:
     splits: dict[int, dict[str, list[str]]] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
     last: bool = False
+    paused: list[str] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
@@ -38,6 +40,7 @@ class EpochPlan:
             "splits": {str(task): splits for task, splits in self.splits.items()},
             "ended": self.ended,
             "last": self.last,
+            "paused": self.paused,
         }
 
     @classmethod
@@ -48,6 +51,7 @@ class EpochPlan:
             {int(task): splits for task, splits in content["splits"].items()},
             list(content["ended"]),
             bool(content["last"]),
+            list(content.get("paused", ())),
         )
 
 
@@ -71,8 +75,12 @@ class SourceCoordinator:
     True
     """
 
-    def __init__(self, sources: Mapping[str, tuple[Source[Any], int]]) -> None:
+    def __init__(
+        self, sources: Mapping[str, tuple[Source[Any], int]], alignment: Sequence[AlignmentGroup] = ()
+    ) -> None:
         self._sources = dict(sources)
+        self._alignment = alignment
+        self._paused: AbstractSet[str] = frozenset()
         self.positions: dict[str, dict[str, Any]] = {uid: {} for uid in sources}
         # How a source is cut into splits must not change when the job is scaled, or records would be read twice.
         self.split_parallelism = {uid: parallelism for uid, (_, parallelism) in sources.items()}
@@ -100,15 +108,16 @@ class SourceCoordinator:
         """Whether every source has come to its end."""
         return len(self.ended) == len(self._sources)
 
-    def plan(self, limit: int | None, paused: AbstractSet[str] = frozenset()) -> EpochPlan:
-        """The next epoch, with about ``limit`` records of each split. Nothing moves before ``confirm``.
+    def observe(self, watermarks: Mapping[str, int]) -> None:
+        """How far event time has come in each split ("source uid/split"): those too far ahead are not read for now."""
+        self._paused = paused_splits(self._alignment, watermarks)
 
-        Splits ("source uid/split") in ``paused`` are not read this time.
-        """
+    def plan(self, limit: int | None) -> EpochPlan:
+        """The next epoch, with about ``limit`` records of each split. Nothing moves before ``confirm``."""
         plan = EpochPlan()
         for uid, (source, parallelism) in self._sources.items():
             if uid not in self.ended:
-                self._plan_source(plan, uid, source, parallelism, limit, paused)
+                self._plan_source(plan, uid, source, parallelism, limit)
         plan.last = len(self.ended) + len(plan.ended) == len(self._sources)
         return plan
 
@@ -128,7 +137,6 @@ class SourceCoordinator:
         source: Source[Any],
         parallelism: int,
         limit: int | None,
-        paused: AbstractSet[str],
     ) -> None:
         positions = self.positions[uid]
         for split, start in source.splits(self.split_parallelism[uid]).items():
@@ -138,7 +146,9 @@ class SourceCoordinator:
             if f"{uid}/{split}" in self.finished:
                 continue
             task = index % parallelism
-            waits = f"{uid}/{split}" in paused
+            waits = f"{uid}/{split}" in self._paused
+            if waits:
+                plan.paused.append(f"{uid}/{split}")
             end, finished = (start, False) if waits else source.advance(split, start, limit)
             if finished is False and limit is None and source.bounded and not waits:
                 message = (

@@ -45,6 +45,10 @@ class EpochResult:
     reports: list[TaskReport] = field(default_factory=list)
     shown: list[tuple[str, list[Any]]] = field(default_factory=list)
 
+    def splits(self) -> dict[str, int]:
+        """The watermark of every split that counts."""
+        return {split: watermark for report in self.reports for split, watermark in report.splits.items()}
+
     def committables(self) -> dict[str, list[Any]]:
         """What the sinks have to commit, by uid, in the order of the tasks."""
         gathered: dict[str, list[Any]] = {}

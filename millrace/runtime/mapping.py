@@ -109,4 +109,3 @@ def restore_path(config: Mapping[str, str]) -> str | None:
 def _flag(config: Mapping[str, str]) -> bool:
     configuration = Configuration.from_dict(config)
     return any(configuration.get_boolean(key, False) for key in ALLOW_NON_RESTORED)
-

@@ -111,12 +111,13 @@ class SplitCursor:
     Behind an exchange there are no splits: everything comes from the split with the empty name.
     """
 
-    __slots__ = ("active", "finished", "split")
+    __slots__ = ("active", "finished", "paused", "split")
 
     def __init__(self) -> None:
         self.split = ""
         self.active: dict[str, list[str]] = {}
         self.finished: set[str] = set()
+        self.paused: set[str] = set()
 
     def splits_of(self, sources: frozenset[str]) -> list[str]:
         """All splits that this task reads for the given sources (their uids) and that have not ended."""

@@ -11,10 +11,11 @@ from millrace.metrics import MetricGroup
 from millrace.runtime.batch_keyed import BatchKeyedOperator
 from millrace.runtime.chunk import DRIVER, ChunkRow, channel_edge, channel_id, decode
 from millrace.runtime.codec import dump, dump_records
+from millrace.runtime.coordinator import EpochPlan
 from millrace.runtime.exchange import ExchangeWriter, make_router
 from millrace.runtime.operator import Batch, OperatorContext, RecordFailure, SplitCursor
 from millrace.runtime.sink import SinkOperator
-from millrace.runtime.source import ReadFailure, ReadRange, read_interleaved
+from millrace.runtime.source import ReadFailure, read_interleaved
 from millrace.runtime.spec import OperatorSpec, OutputSpec, StageSpec
 from millrace.runtime.wiring import Fanout, LocalReader, RemoteReader, TaskNode
 from millrace.state.records import register_alias
@@ -170,12 +171,11 @@ class Task:
             if node.operator is not None:
                 node.operator.refresh()
 
-    def read(self, ranges: list[ReadRange], splits: dict[str, list[str]], ended: set[str]) -> Iterator[list[ChunkRow]]:
-        """An epoch of level 0: read the planned ranges of the sources and push them through the chains.
-
-        ``splits`` names the splits of this task by source, with or without something to read now; ``ended`` the sources
-        that come to their end with this epoch.
-        """
+    def read(self, plan: EpochPlan) -> Iterator[list[ChunkRow]]:
+        """An epoch of level 0: read this task's share of the plan and push it through the chains."""
+        ranges, splits = plan.ranges.get(self.index, []), plan.splits.get(self.index, {})
+        ended = set(plan.ended)
+        self.cursor.paused = set(plan.paused)
         self.tick()
         self.cursor.active = {source: [f"{source}/{split}" for split in names] for source, names in splits.items()}
         self.cursor.finished = set()

@@ -93,4 +93,3 @@ class SparkJobClient(JobClient):
     def _end(self, status: JobStatus, error: BaseException) -> None:
         self._status = status
         self._result.set_exception(error)
-

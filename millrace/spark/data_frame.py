@@ -34,9 +34,7 @@ def job_as_data_frame(job: JobGraph, settings: JobSettings, spark: SparkSession,
     if not job.bounded:
         message = "to_spark() needs a bounded stream: a stream without end has no DataFrame. Use a sink instead"
         raise GraphError(message)
-    plan = JobPlan(
-        job, uuid.uuid4().hex, batch=settings.batch, parameters=settings.parameters, config=settings.config
-    )
+    plan = JobPlan(job, uuid.uuid4().hex, batch=settings.batch, parameters=settings.parameters, config=settings.config)
     sources = {node.uid: (node.node.source, node.parallelism) for node in job.nodes if node.node.source is not None}
     reads = SourceCoordinator(sources).plan(None)
     order = EpochOrder(uuid.uuid4().hex, 1, None, plan=reads.to_json(), last=True)

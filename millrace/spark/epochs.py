@@ -25,6 +25,7 @@ from millrace.state.manifest import OperatorEntry
 
 __all__ = ["EpochLoop", "EpochSettings"]
 
+_SPARK_REST_SECONDS: Final = 0.1
 _POLL_SECONDS: Final = 0.005
 _INLINE_PLAN: Final = 32 * 1024
 _WATCH_SECONDS: Final = 0.02
@@ -184,6 +185,9 @@ class EpochLoop:
         plan = self._next_plan(batch_id)
         if plan is not None:
             self._run_epoch(frame, plan, batch_id)
+        elif self._external and self._stopping.is_set():
+            # Returning would tell Spark that this batch is done, and it would not be read again.
+            raise JobError("stopped before this batch was processed")
 
     def _next_plan(self, batch_id: int) -> EpochPlan | None:
         """Wait for something to do."""
@@ -222,7 +226,8 @@ class EpochLoop:
         return None
 
     def _rested(self) -> bool:
-        pause = self._settings.min_pause_s
+        # Only Spark knows whether a source that it reads has something new: do not ask it without a rest.
+        pause = max(self._settings.min_pause_s, _SPARK_REST_SECONDS if self._external else 0.0)
         return not pause or self._last_run == 0.0 or time.monotonic() - self._last_run >= pause
 
     def _due(self) -> bool:
@@ -325,6 +330,7 @@ class EpochLoop:
         self._unsettled = None
         with suppress(OSError):  # an old plan does no harm
             self._ledger.storage.delete(_plan_file(epoch - 1))
+        self._coordinator.observe(result.splits())
         self._progress.take(epoch, result)
         if self._draining is not None:
             self._desk.serve(self._draining, self._ledger)

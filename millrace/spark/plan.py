@@ -46,9 +46,7 @@ class JobPlan:
         config: Mapping[str, str] | None = None,
     ) -> None:
         self.job = job
-        self.specs = [
-            stage_spec(job, stage, batch=batch, parameters=parameters, config=config) for stage in job.stages
-        ]
+        self.specs = [stage_spec(job, stage, batch=batch, parameters=parameters, config=config) for stage in job.stages]
         classes = by_value(_main_classes())
         self.codes = {
             spec.stage: StageCode(job_id, spec.stage, spec.level, spec.external, _pickled(spec), classes)

@@ -17,10 +17,16 @@ from millrace.common.completable_future import CompletableFuture
 from millrace.common.configuration import Configuration
 from millrace.common.job_id import JobID
 from millrace.common.time import Duration
+from millrace.common.watermark_strategy import (
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarksGenerator,
+    WatermarkStrategy,
+)
 from millrace.errors import ConfigurationError, JobError
 from millrace.graph.compile import JobGraph
 from millrace.graph.executor import JobSettings
 from millrace.graph.node import NodeKind
+from millrace.runtime.alignment import alignment_of
 from millrace.runtime.beginning import begin, prepare
 from millrace.runtime.control import SavepointDesk, SavepointRequest
 from millrace.runtime.coordinator import SourceCoordinator
@@ -45,6 +51,7 @@ MIN_PAUSE: Final = "execution.checkpointing.min-pause"
 TIMEOUT: Final = "execution.checkpointing.timeout"
 OWNER_TIMEOUT: Final = "execution.checkpointing.owner-timeout"
 SAVEPOINT_DIR: Final = "execution.checkpointing.savepoint-dir"
+_WATERMARK_INTERVAL_MS: Final = 200
 _DEFAULT_MAX_RECORDS: Final = 500_000
 
 
@@ -176,7 +183,7 @@ class JobRun:
             owner_timeout = self._seconds(OWNER_TIMEOUT, 60)
             fence = Fence(storage, run, self.job.name, owner_timeout or 60.0) if location else None
             with fence or nullcontext():
-                coordinator = SourceCoordinator(self._sources)
+                coordinator = SourceCoordinator(self._sources, alignment_of(self.plan.specs))
                 ledger = Ledger(storage, self._sinks, int(config.get(RETAINED, "1")), run=run, fence=fence)
                 place = location or scratch if self._external else scratch
                 settings = self._epoch_settings(f"{place}/spark")
@@ -222,10 +229,17 @@ class JobRun:
         return config.get_duration(key, Duration.of_millis(0)).to_millis() / 1000
 
     def _idle_tick(self) -> int | None:
-        """How often an epoch is needed without data, so that idle sources are noticed."""
-        strategies = (getattr(node.node.operator, "strategy", None) for node in self.job.nodes)
-        timeouts = [s.idle_timeout_ms for s in strategies if s is not None and s.idle_timeout_ms is not None]
-        return max(20, min(timeouts) // 2) if timeouts else None
+        """How often an epoch is needed without data: idle sources want to be noticed, generators to be asked."""
+        ticks = []
+        for node in self.job.nodes:
+            strategy = getattr(node.node.operator, "strategy", None)
+            if not isinstance(strategy, WatermarkStrategy):
+                continue
+            if strategy.idle_timeout_ms is not None:
+                ticks.append(max(20, strategy.idle_timeout_ms // 2))
+            if not isinstance(strategy.create_generator(), BoundedOutOfOrdernessWatermarks | NoWatermarksGenerator):
+                ticks.append(_WATERMARK_INTERVAL_MS)
+        return min(ticks, default=None)
 
     def _check_sources(self) -> None:
         external = self.plan.external_sources()

@@ -134,7 +134,7 @@ def _work(
         for _ in batches:
             pass
         plan = EpochPlan.from_json(_plan(order))
-        yield from task.read(plan.ranges.get(task.index, []), plan.splits.get(task.index, {}), set(plan.ended))
+        yield from task.read(plan)
     else:
         passing: list[ChunkRow] = []
         rows = _own_rows(code.level, batches, passing)

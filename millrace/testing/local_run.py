@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from millrace.common.cloudpickles import by_value
 from millrace.datastream import StreamExecutionEnvironment
 from millrace.errors import JobError
+from millrace.runtime.alignment import alignment_of
 from millrace.runtime.beginning import begin, prepare
 from millrace.runtime.chunk import ChunkRow
 from millrace.runtime.control import DRAINED, drain_plan
@@ -68,7 +69,7 @@ class LocalRun:
         retained = int(settings.config.get("execution.checkpointing.num-retained", 1))
         self._ledger = Ledger(place, sinks, retained)
         sources = {n.uid: (n.node.source, n.parallelism) for n in job.nodes if n.node.source is not None}
-        self._coordinator = SourceCoordinator(sources)
+        self._coordinator = SourceCoordinator(sources, alignment_of(self.specs))
         self._tasks: dict[tuple[str, int], Task] = {}
         start = begin(beginning, self._ledger, self._coordinator, job, settings.config, self._fingerprint)
         self._epoch = start.epoch
@@ -123,6 +124,7 @@ class LocalRun:
         self._same_graph = True
         assert self._ledger.last is not None
         self._base = Snapshot(self._ledger.storage, self._ledger.last)
+        self._coordinator.observe(result.splits())
         self._ledger.publish()
 
     def _run_stages(self, plan: EpochPlan, full: set[str]) -> list[ChunkRow]:
@@ -142,7 +144,7 @@ class LocalRun:
         task.begin_epoch(self._epoch + 1, self._epoch)
         made: list[ChunkRow] = []
         if spec.level == 0:
-            parts = task.read(plan.ranges.get(index, []), plan.splits.get(index, {}), set(plan.ended))
+            parts = task.read(plan)
         else:
             mine = [row for row in rows if row.level == spec.level]
             made += [row for row in rows if row.level != spec.level]

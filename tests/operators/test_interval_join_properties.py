@@ -33,7 +33,7 @@ def by_key(value):
 
 
 def nested_loops(script, lower, upper):
-    """Each record against all of the other side that are still kept: until event time is past their last possible match.
+    """Each record against all of the other side that are still kept: until event time is past their last match.
 
     A record that stands exactly at the watermark is on time, though its match may have been let go by that very
     watermark (rules 24 and 25).

@@ -27,8 +27,10 @@ def test_groups_gather_their_sources() -> None:
 
 
 def test_a_paused_split_is_not_read_but_still_owned() -> None:
-    coordinator = SourceCoordinator({"n": (NumberSequenceSource(1, 10), 2)})
-    plan = coordinator.plan(2, paused={"n/1..5"})
+    coordinator = SourceCoordinator({"n": (NumberSequenceSource(1, 10), 2)}, [AlignmentGroup("g", 10, frozenset("n"))])
+    coordinator.observe({"n/1..5": 100, "n/6..10": 80})
+    plan = coordinator.plan(2)
+    assert plan.paused == ["n/1..5"]
     assert plan.splits == {0: {"n": ["1..5"]}, 1: {"n": ["6..10"]}}
     assert list(plan.ranges) == [1]
     assert not plan.last

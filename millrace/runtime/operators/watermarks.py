@@ -140,7 +140,8 @@ class AssignWatermarks(Operator):
         timeout = self.strategy.idle_timeout_ms
         now = self.context.clock()
         for name, split in self._splits.items():
-            if timeout is not None:
+            # A split that waits for the others (alignment) is not idle: its next records would be late.
+            if timeout is not None and name not in self.context.cursor.paused:
                 split.probe_idleness(now, timeout)
             if not split.output.idle:
                 try:
