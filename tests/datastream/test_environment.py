@@ -51,7 +51,7 @@ def test_setters() -> None:
     env.set_parallelism(3).set_max_parallelism(64).set_buffer_timeout(-1).disable_operator_chaining()
     env.enable_checkpointing(5000).enable_changelog_state_backend(True).set_default_savepoint_directory("file:///s")
     env.set_state_backend(EmbeddedRocksDBStateBackend()).set_stream_time_characteristic(
-        TimeCharacteristic.IngestionTime
+        TimeCharacteristic.ProcessingTime
     )
     assert (env.get_parallelism(), env.get_max_parallelism(), env.get_buffer_timeout()) == (3, 64, -1)
     assert not env.is_chaining_enabled()
@@ -60,7 +60,7 @@ def test_setters() -> None:
     assert env.is_changelog_state_backend_enabled() is True
     assert env.get_default_savepoint_directory() == "file:///s"
     assert env.get_configuration().get_string("state.backend.type", "") == "rocksdb"
-    assert env.get_stream_time_characteristic() is TimeCharacteristic.IngestionTime
+    assert env.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime
     assert env.enable_checkpointing(1, CheckpointingMode.AT_LEAST_ONCE).get_checkpointing_mode().name == "AT_LEAST_ONCE"
 
 
