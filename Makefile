@@ -1,6 +1,6 @@
 # The whole interface to the project: make setup | run | test | lint | bench
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint bench
+.PHONY: help setup run test lint bench servers
 MAKEFLAGS += --no-print-directory --silent
 SHELL := /bin/bash
 
@@ -45,11 +45,6 @@ $(STAMP): pyproject.toml
 	    fi; \
 	    $(HAS_JAVA); \
 	fi
-	if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null \
-	        && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo 'installing PostgreSQL, which the tests start'; \
-	    apt-get -qq update && apt-get -qq install --yes --no-install-recommends postgresql >/dev/null; \
-	fi
 	touch $@
 
 run: setup
@@ -59,7 +54,15 @@ lint: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 
-test: lint
+# Tests talk to real servers, which they start themselves: only the programs have to be there.
+servers: setup
+	if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null \
+	        && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo 'installing PostgreSQL, which the tests start'; \
+	    apt-get -qq update && apt-get -qq install --yes --no-install-recommends postgresql >/dev/null; \
+	fi
+
+test: lint servers
 	$(PYTHON) -m pytest $(ARGS)
 
 bench: setup
