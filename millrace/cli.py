@@ -115,4 +115,3 @@ def _parse_setting(setting: str) -> tuple[str, str]:
     if not key.strip() or not equals:
         raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="-D")
     return key.strip(), value
-

@@ -13,6 +13,7 @@ from millrace.runtime.sink import Sink, SinkWriter
 
 __all__ = ["PrintSink", "line_prefix"]
 
+
 def line_prefix(identifier: str, subtask: int, parallelism: int) -> str:
     """What stands before each line: the identifier, and the number of the task if there are several.
 

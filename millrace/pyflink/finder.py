@@ -110,9 +110,7 @@ class _Finder(MetaPathFinder):
         own = _beside_us(fullname)
         if own is not None:
             return own
-        message = (
-            f"No module named {fullname!r}: Millrace does not offer it. It offers {', '.join(sorted(MODULES))}"
-        )
+        message = f"No module named {fullname!r}: Millrace does not offer it. It offers {', '.join(sorted(MODULES))}"
         raise ModuleNotFoundError(message, name=fullname)
 
 

@@ -122,7 +122,6 @@ class JavaStreamGraph:
         """All operators."""
         return JavaList(JavaStreamNode(node) for node in self._job.nodes)
 
-
     def getSlotSharingGroupResource(self, name: str) -> JavaOptional:
         """What a registered group asks for, if it asks for anything."""
         group = self._groups.get(name)

@@ -85,4 +85,3 @@ _GATEWAY: Final = JavaGateway()
 def get_gateway() -> JavaGateway:
     """The one gateway."""
     return _GATEWAY
-

@@ -1,54 +1,13 @@
-"""Bytes of records and of state: pickle, and cloudpickle for instances of classes that exist only in the running
-program.
-
-Records are read by the program that wrote them. State may be read by a later one: its dataclasses are written by the
-names of their fields, and may have gained and lost some when they are read.
-"""
+"""Bytes of records on their way to another task of the same program; state has `millrace.state.codec`."""
 
 from __future__ import annotations
 
 import pickle
-from functools import cache
-from io import BytesIO
 from typing import Any
 
-from millrace.common.cloudpickles import by_value, pickler_class
-from millrace.state.evolution import refuse_changed_keys
-from millrace.state.records import RecordUnpickler, reduce_record
+from millrace.common.cloudpickles import by_value
 
-__all__ = ["dump", "dump_records", "load", "load_records"]
-
-
-class _StatePickler(pickle.Pickler):
-    reducer_override = staticmethod(reduce_record)
-
-
-def dump(value: Any) -> bytes:
-    """Bytes that ``load`` reads on any Python that has the classes, be they of a later version.
-
-    >>> load(dump([("a", 1)]))
-    [('a', 1)]
-    """
-    buffer = BytesIO()
-    try:
-        _StatePickler(buffer, 5).dump(value)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        # Not importable by name: a class made inside a function, a lambda held in a record.
-        buffer = BytesIO()
-        _by_value_pickler()(buffer, 5).dump(value)
-    return buffer.getvalue()
-
-
-def load(data: bytes | memoryview) -> Any:
-    """What ``dump`` wrote, or plain pickle; dataclasses are fitted to what their classes are now.
-
-    Keys must not change, because the task that has a key follows from its fields: that is a RestoreError.
-    """
-    unpickler = RecordUnpickler(data)
-    content = unpickler.load()
-    if unpickler.changed:
-        refuse_changed_keys(content, unpickler.changed)
-    return content
+__all__ = ["dump_records", "load_records"]
 
 
 def dump_records(value: Any) -> bytes:
@@ -60,21 +19,10 @@ def dump_records(value: Any) -> bytes:
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
+        # Not importable by name: a class made inside a function, a lambda held in a record.
         return by_value(value)
 
 
 def load_records(data: bytes | memoryview) -> Any:
     """What ``dump_records`` wrote."""
     return pickle.loads(data)
-
-
-@cache
-def _by_value_pickler() -> Any:
-    base = pickler_class()
-
-    class ByValue(base):  # type: ignore[misc, valid-type]
-        def reducer_override(self, value: Any) -> Any:
-            reduced = reduce_record(value)
-            return super().reducer_override(value) if reduced is NotImplemented else reduced
-
-    return ByValue

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from millrace.errors import RestoreError
 from millrace.runtime.chunk import ChunkRow
-from millrace.runtime.codec import dump, load
 from millrace.runtime.coordinator import EpochPlan, SourceCoordinator
 from millrace.runtime.failure import Failure
 from millrace.runtime.sink import Sink
 from millrace.runtime.spec import StageSpec
 from millrace.runtime.task import TaskReport
+from millrace.state.codec import dump, load
 from millrace.state.fence import Fence, FencedError
 from millrace.state.manifest import (
     Manifest,

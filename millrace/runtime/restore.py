@@ -7,9 +7,9 @@ from typing import Any, Final
 from millrace.common.constants import LONG_MIN
 from millrace.errors import RestoreError
 from millrace.runtime.checkpointed import restore_unions
-from millrace.runtime.codec import load
 from millrace.runtime.spec import StageSpec
 from millrace.runtime.task import STAGE_STATE, Task
+from millrace.state.codec import load
 from millrace.state.manifest import Manifest, StatePart
 from millrace.state.parts import PartReader
 from millrace.state.storage import Storage

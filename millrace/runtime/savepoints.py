@@ -10,10 +10,10 @@ from typing import Any
 
 from millrace import __version__
 from millrace.errors import JobError
-from millrace.runtime.codec import dump
 from millrace.runtime.restore import collapsed
 from millrace.runtime.task import STAGE_STATE
 from millrace.state.backend import KeyedState
+from millrace.state.codec import dump
 from millrace.state.manifest import FORMAT_VERSION, Manifest, StateEntry, StatePart, checksum_of
 from millrace.state.parts import PartReader
 from millrace.state.savepoint import SAVEPOINT_FILE, Snapshot

@@ -10,7 +10,7 @@ from millrace.common.constants import LONG_MAX
 from millrace.metrics import MetricGroup
 from millrace.runtime.batch_keyed import BatchKeyedOperator
 from millrace.runtime.chunk import DRIVER, ChunkRow, channel_edge, channel_id, decode
-from millrace.runtime.codec import dump, dump_records
+from millrace.runtime.codec import dump_records
 from millrace.runtime.coordinator import EpochPlan
 from millrace.runtime.exchange import ExchangeWriter, make_router
 from millrace.runtime.operator import Batch, OperatorContext, RecordFailure, SplitCursor
@@ -18,6 +18,7 @@ from millrace.runtime.sink import SinkOperator
 from millrace.runtime.source import ReadFailure, read_interleaved
 from millrace.runtime.spec import OperatorSpec, OutputSpec, StageSpec
 from millrace.runtime.wiring import Fanout, LocalReader, RemoteReader, TaskNode
+from millrace.state.codec import dump
 from millrace.state.records import register_alias
 from millrace.state.rocksdb_choice import table_source
 from millrace.state.store import OperatorStore

@@ -18,7 +18,7 @@ from millrace.runtime.chunk import ChunkRow
 from millrace.runtime.spec import StageSpec, stage_spec
 from millrace.spark.stage import CHUNK_SCHEMA, PARTITION_COLUMN, StageCode, stage_function
 
-__all__ = ["JobPlan", "SparkSource"]
+__all__ = ["JobPlan", "SparkSource", "main_classes_of_program"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class JobPlan:
     ) -> None:
         self.job = job
         self.specs = [stage_spec(job, stage, batch=batch, parameters=parameters, config=config) for stage in job.stages]
-        classes = by_value(_main_classes())
+        classes = by_value(main_classes_of_program())
         self.codes = {
             spec.stage: StageCode(job_id, spec.stage, spec.level, spec.external, _pickled(spec), classes)
             for spec in self.specs
@@ -131,7 +131,7 @@ def _can_pickle(value: Any) -> bool:
     return True
 
 
-def _main_classes() -> dict[str, type]:
+def main_classes_of_program() -> dict[str, type]:
     """The classes of the program that is being run: workers have another main module and must be told."""
     main = sys.modules.get("__main__")
     found = {

@@ -16,7 +16,6 @@ from pyspark import TaskContext
 
 from millrace.common.row import Row
 from millrace.runtime.chunk import DRIVER, ChunkRow
-from millrace.runtime.codec import dump
 from millrace.runtime.coordinator import EpochPlan
 from millrace.runtime.failure import describe_failure
 from millrace.runtime.operator import Batch
@@ -24,11 +23,12 @@ from millrace.runtime.recovery import CheckpointFailure
 from millrace.runtime.restore import catch_up, restore_task
 from millrace.runtime.task import Task, TaskReport
 from millrace.spark.order import EPOCH_PROPERTY, EpochOrder
+from millrace.state.codec import dump
 from millrace.state.manifest import checksum_of, read_manifest
 from millrace.state.savepoint import Snapshot, read_snapshot
 from millrace.state.storage import Storage
 
-__all__ = ["CHUNK_SCHEMA", "PARTITION_COLUMN", "StageCode", "stage_function"]
+__all__ = ["CHUNK_SCHEMA", "PARTITION_COLUMN", "StageCode", "install_main_classes", "stage_function"]
 
 CHUNK_SCHEMA: Final = "level int, target int, channel long, sequence long, watermark long, blob binary"
 PARTITION_COLUMN: Final = "__millrace_partition"
@@ -100,7 +100,7 @@ def run_stage(code: StageCode, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         else:
             index = context.partitionId()
         key = (order.run, code.stage, index)
-        _install_main_classes(code.main_classes)
+        install_main_classes(code.main_classes)
         task = _task(code, order, index)
         task.begin_epoch(order.epoch, order.base)
         for rows in _work(code, order, task, batches):
@@ -259,7 +259,7 @@ def _records(batches: Iterator[pa.RecordBatch]) -> Iterator[Batch]:
         yield Batch([make(*values) for values in zip(*columns, strict=True)] if names else [])
 
 
-def _install_main_classes(data: bytes) -> None:
+def install_main_classes(data: bytes) -> None:
     """Make classes of the user's main program findable here under their own names, so that records pickle by
     reference."""
     if data in _installed:

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from millrace.common.cloudpickles import by_value
 from millrace.runtime.failure import describe_failure
-from millrace.spark.plan import _main_classes
+from millrace.spark.plan import main_classes_of_program
 from millrace.spark.session import get_session
-from millrace.spark.stage import _install_main_classes
+from millrace.spark.stage import install_main_classes
 from millrace.state.records import aliases, register_alias
 
 __all__ = ["ANSWER", "Program", "answering", "answers", "for_each", "indexes"]
@@ -35,11 +35,11 @@ class Program:
     @classmethod
     def here(cls) -> Self:
         """The running program."""
-        return cls(by_value(_main_classes()), by_value(aliases()))
+        return cls(by_value(main_classes_of_program()), by_value(aliases()))
 
     def install(self) -> None:
         """In a worker: make it known."""
-        _install_main_classes(self.main_classes)
+        install_main_classes(self.main_classes)
         for stored, current in pickle.loads(self.aliases).items():
             register_alias(stored, current)
 

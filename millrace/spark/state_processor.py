@@ -80,6 +80,11 @@ class SavepointReader(SnapshotReader):
 
     The columns are found by looking at all values first. Records (dataclasses, rows, tuples, dicts) become a column for
     each field; what has no Spark type becomes text, with the pickled value in a column beside it.
+
+    >>> import tempfile
+    >>> path = SavepointWriter.empty(parallelism=1).with_position("orders", "0", 5).write(tempfile.mkdtemp() + "/new")
+    >>> SavepointReader.open(path).positions()
+    [PositionItem(uid='orders', split='0', position=5, finished=False)]
     """
 
     def keyed_state(self, uid: str, name: str) -> DataFrame:
@@ -138,6 +143,11 @@ class SavepointWriter(SnapshotWriter):
     Several key columns make a tuple. For several value columns say with ``value_type`` what to make of them: tuple,
     dict, Row, a dataclass or any other class; a descriptor with a row or tuple type says it, too. Columns whose names
     end in _pickled are unpickled.
+
+    >>> import tempfile
+    >>> writer = SavepointWriter.empty(parallelism=1).with_position("orders", "0", 5).change_uid("orders", "sales")
+    >>> list(SavepointReader.open(writer.write(tempfile.mkdtemp() + "/new")).operators())
+    ['sales']
     """
 
     def with_keyed_state(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from millrace.errors import RestoreError
-from millrace.runtime.codec import dump, load
 from millrace.runtime.operator import OperatorContext
 from millrace.runtime.valve import Valve
+from millrace.state.codec import dump, load
 from millrace.state.operator_state import OperatorState
 from millrace.state.store import OperatorStore
 

@@ -15,10 +15,10 @@ from millrace.connectors.files.location import Location
 from millrace.connectors.files.part_formats import EncodedLines
 from millrace.connectors.files.writer import MAX_OPEN_PARTS
 from millrace.errors import ConfigurationError, GraphError, JobError, TimeError
-from millrace.runtime.codec import dump, load
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operator import OperatorContext
 from millrace.runtime.sink import Sink, SinkWriter
+from millrace.state.codec import dump, load
 from millrace.state.store import OperatorStore
 
 DAY_MS = 24 * 60 * 60 * 1000

@@ -20,10 +20,10 @@ from millrace.common.cloudpickles import by_value
 from millrace.connectors.postgres import PostgresConnection, PostgresSink
 from millrace.connectors.postgres_table import PostgresTable
 from millrace.errors import ConfigurationError, GraphError, JobError, MissingDependencyError
-from millrace.runtime.codec import dump, load
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operator import OperatorContext
 from millrace.runtime.sink import SinkWriter
+from millrace.state.codec import dump, load
 from millrace.state.store import OperatorStore
 from tests.servers.postgres import PASSWORD, PostgresServer, postgres, running
 

@@ -17,10 +17,10 @@ from millrace.common.cloudpickles import by_value
 from millrace.connectors.transactional import TransactionId, TwoPhaseCommitSink
 from millrace.datastream import StreamExecutionEnvironment
 from millrace.errors import ConfigurationError, GraphError
-from millrace.runtime.codec import dump, load
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operator import OperatorContext
 from millrace.runtime.sink import SinkWriter
+from millrace.state.codec import dump, load
 from millrace.state.store import OperatorStore
 from millrace.testing import LocalRun
 

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.errors import ConfigurationError, RestoreError
-from millrace.runtime.codec import dump, dump_records, load
+from millrace.runtime.codec import dump_records
 from millrace.state import records
+from millrace.state.codec import dump, load
 from millrace.state.evolution import register_alias
 
 T = TypeVar("T")

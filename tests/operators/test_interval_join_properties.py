@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from millrace.common.constants import LONG_MIN
 from millrace.common.output_tag import OutputTag
-from millrace.runtime.codec import dump, load
 from millrace.state import VOID, OperatorStore
+from millrace.state.codec import dump, load
 from millrace.testing import harness_for
 
 pytestmark = pytest.mark.usefixtures("each_backend")

@@ -10,7 +10,7 @@ from millrace.common import Instant, Row, RowKind, Types
 from millrace.common.rendering import renderer
 from millrace.common.typeinfo import TypeInformation
 
-UTC_NOON = datetime.datetime(2024, 2, 29, 12, 0, 0)
+UTC_NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(

@@ -214,4 +214,3 @@ def test_draining_fires_the_timers_before_the_savepoint(tmp_path: Path) -> None:
     counting(env, 40, again)
     LocalRun(env).run()
     assert sorted(row[2] for row in again.rows if row[0] == "total") == [8, 8, 8, 8, 8]
-
