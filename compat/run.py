@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -67,7 +68,8 @@ def main() -> int:
         result = "same" if same else "differs"
         print(f"{program.stem:<36} {result:<10} {len(ours):>6} {flink_seconds:>8.1f}s {our_seconds:>8.1f}s", flush=True)
         if not same:
-            print("\n".join(difflib.unified_diff(theirs, ours, "PyFlink", "Millrace", lineterm="", n=0)))
+            diff = difflib.unified_diff(theirs, ours, "PyFlink", "Millrace", lineterm="", n=0)
+            print("\n".join(islice(diff, 20)))
             print(flink_error, our_error, sep="\n")
     return 1 if failed else 0
 

@@ -47,6 +47,7 @@ main.add_command(savepoint)
     type=click.Choice(["off", "error", "warn", "info", "debug"], case_sensitive=False),
     help="How much of Spark's own log to show; off by default.",
 )
+@click.option("--pyflink", is_flag=True, help="APP imports pyflink: let Millrace take its place.")
 @click.option("--full-traceback", is_flag=True, help="Show the engine's own frames in a traceback too.")
 @click.argument("app", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -57,6 +58,7 @@ def run(
     from_savepoint: str | None,
     allow_non_restored_state: bool,
     log_level: str | None,
+    pyflink: bool,
     full_traceback: bool,
     app: Path,
     args: tuple[str, ...],
@@ -80,6 +82,10 @@ def run(
     if log_level is not None:
         os.environ["MILLRACE_LOG"] = log_level
     try:
+        if pyflink:
+            from millrace.pyflink import install
+
+            install()
         run_as_main(app, args)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

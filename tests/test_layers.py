@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "spark": API,
     "jobs": API | {"spark", "traceback_view"},
     "traceback_view": {"errors"},
-    "cli": API | {"spark", "jobs", "traceback_view"},
+    "cli": API | {"spark", "jobs", "pyflink", "traceback_view"},
     "__main__": {"cli"},
     "__init__": API,
 }

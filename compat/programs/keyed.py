@@ -79,7 +79,7 @@ class Remember(KeyedProcessFunction):
         self.all.add(value[1])
         self.all.add_all([0])
         self.seen.put(value[1], value[0])
-        self.seen.put_all({value[1] + 1: "next"})
+        self.seen[value[1] + 1] = "next"
         self.total.add(value[1])
         self.mean.add(value[1])
         entries = sorted(self.seen.items()), sorted(self.seen.keys()), sorted(self.seen.values())
@@ -138,11 +138,12 @@ class KeyedRules(KeyedBroadcastProcessFunction):
         yield f"keyed {ctx.get_current_key()} {value[1]}"
 
     def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put(value[0], value[1])
         yield f"keyed rule {value[0]}"
 
     def on_timer(self, timestamp, ctx):
         rules = ctx.get_broadcast_state(RULES)
-        yield f"keyed timer {ctx.get_current_key()} {timestamp} {rules.is_empty()}"
+        yield f"keyed timer {ctx.get_current_key()} {timestamp} {sorted(rules.keys())} {rules.get('a')}"
 
 
 def main():

@@ -1,6 +1,6 @@
 """Everything that can be set and asked on environments, checkpoints, backends and groups."""
 
-from pyflink.common import Configuration, Duration, RestartStrategies, Row, RowKind, Time, Types
+from pyflink.common import Configuration, Duration, Row, RowKind, Time, Types
 from pyflink.common.config_options import ConfigOptions
 from pyflink.datastream import (
     CheckpointingMode,
@@ -23,10 +23,9 @@ def environment():
     print(env.get_parallelism(), env.get_max_parallelism(), env.get_buffer_timeout(), env.is_chaining_enabled())
     env.disable_operator_chaining()
     print(env.is_chaining_enabled(), env.is_chaining_of_operators_with_different_max_parallelism_enabled())
-    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     print(env.get_checkpoint_interval(), env.get_checkpointing_mode(), env.is_changelog_state_backend_enabled())
     env.enable_checkpointing(1000, CheckpointingMode.EXACTLY_ONCE).enable_changelog_state_backend(True)
-    print(env.get_checkpoint_interval(), env.get_checkpointing_consistency_mode())
+    print(env.get_checkpoint_interval(), env.get_checkpointing_mode())
     print(env.is_changelog_state_backend_enabled(), env.is_unaligned_checkpoints_enabled())
     print(env.is_force_unaligned_checkpoints(), env.get_default_savepoint_directory())
     config = env.get_config()
@@ -34,6 +33,7 @@ def environment():
     print(config.get_auto_watermark_interval(), config.is_object_reuse_enabled(), config.get_global_job_parameters())
     env.configure(Configuration.from_dict({"pipeline.max-parallelism": "32"}))
     print(env.get_max_parallelism())
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
 
 
 def checkpoints():
@@ -41,7 +41,7 @@ def checkpoints():
     print(config.is_checkpointing_enabled(), config.get_checkpoint_timeout(), config.get_max_concurrent_checkpoints())
     print(config.get_min_pause_between_checkpoints(), config.is_fail_on_checkpointing_errors())
     print(config.get_tolerable_checkpoint_failure_number(), config.get_externalized_checkpoint_retention())
-    config.set_checkpointing_mode(CheckpointingMode.AT_LEAST_ONCE).set_checkpoint_interval(10)
+    config.set_checkpointing_mode(CheckpointingMode.EXACTLY_ONCE).set_checkpoint_interval(10)
     config.set_checkpoint_timeout(20).set_min_pause_between_checkpoints(30).set_max_concurrent_checkpoints(2)
     config.set_tolerable_checkpoint_failure_number(4)
     config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
@@ -97,7 +97,6 @@ def values():
         Time.seconds(2).to_milliseconds(),
     )
     print(Types.ROW_NAMED(["a"], [Types.INT()]), Types.TUPLE([Types.STRING()]), Types.LIST(Types.LONG()))
-    print(RestartStrategies.fixed_delay_restart(3, 100).get_restart_attempts())
     print(ConfigOptions.key("k").int_type().default_value(3) is not None)
 
 

@@ -102,8 +102,8 @@ def main():
 
     settled = env.from_collection([Row(a=1, b="x")], Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()]))
     settled.slot_sharing_group(SlotSharingGroup.builder("group").build()).start_new_chain().set_buffer_timeout(10)
-    chained = settled.map(lambda row: row.b).set_parallelism(2).set_max_parallelism(8).disable_chaining()
-    chained.name("b").uid("b").force_non_parallel()
+    chained = settled.map(lambda row: row.b, Types.STRING()).set_parallelism(2).set_max_parallelism(8)
+    chained.disable_chaining().name("b").uid("b").force_non_parallel()
     chained.print("out").name("end").uid("end").set_parallelism(1).disable_chaining().slot_sharing_group("group")
     print(settled.get_name(), settled.get_type(), chained.get_type())
     plan = json.loads(env.get_execution_plan())

@@ -3,13 +3,12 @@
 from pyflink.common import Time, Types
 from pyflink.common.time import Duration
 from pyflink.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from pyflink.datastream import (
+from pyflink.datastream import OutputTag, StreamExecutionEnvironment
+from pyflink.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
-    OutputTag,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
-    StreamExecutionEnvironment,
     WindowFunction,
 )
 from pyflink.datastream.state import ValueStateDescriptor
@@ -118,7 +117,7 @@ def main():
     keyed.window(five).aggregate(
         Total(), window_function=Show(), accumulator_type=Types.INT(), output_type=Types.STRING()
     ).print("aggregate process")
-    late = OutputTag("late", PAIR)
+    late = OutputTag("late", Types.TUPLE([Types.STRING(), Types.INT()]))
     windowed = keyed.window(five).allowed_lateness(2).side_output_late_data(late).process(Show(), Types.STRING())
     windowed.print("late window")
     windowed.get_side_output(late).print("late")

@@ -172,6 +172,9 @@ class SlotSharingGroup:
                     "set_task_heap_memory(...) of more than 0 bytes; call both, or neither of the setters"
                 )
                 raise ConfigurationError(message)
+            if wishes:
+                for kind in ("task_off_heap_memory", "managed_memory"):
+                    self._memory.setdefault(kind, MemorySize(0))
             return SlotSharingGroup(
                 self._name, self._cpu_cores, **self._memory, external_resources=dict(self._external)
             )
