@@ -1,6 +1,6 @@
 # The whole interface to the project: make setup | run | test | lint | bench
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint bench servers
+.PHONY: help setup run test lint bench servers compat
 MAKEFLAGS += --no-print-directory --silent
 SHELL := /bin/bash
 
@@ -19,6 +19,7 @@ help:
 	echo 'make test    lint, types, tests, doctests and the snippets of the documentation'
 	echo 'make lint    lint and types only'
 	echo 'make bench   measure throughput'
+	echo 'make compat  run programs on real PyFlink and on Millrace, and compare'
 
 setup: $(STAMP)
 
@@ -67,3 +68,10 @@ test: lint servers
 
 bench: setup
 	$(PYTHON) -m bench $(ARGS)
+
+# Real PyFlink in an environment of its own, and the same programs on both.
+compat: setup
+	test -x .venv-flink/bin/python || python3 -m venv .venv-flink
+	.venv-flink/bin/python -m pip install --quiet apache-flink==2.3.0
+	$(PYTHON) compat/run.py --flink .venv-flink/bin/python \
+	    --examples $$(echo .venv-flink/lib/python3*/site-packages/pyflink/examples/datastream)

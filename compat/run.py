@@ -30,6 +30,15 @@ EXAMPLES = [
     "windowing/session_with_gap_window.py",
     "windowing/session_with_dynamic_gap_window.py",
 ]
+LOGGED = (
+    "Executing ",
+    "Use --",
+    "Printing ",
+    "No module named google",
+    "PYFLINK_CYTHON_ENABLED",
+    "Using Any for unsupported type",
+)
+"""What PyFlink's libraries and the examples say about themselves."""
 MILLRACE = "import sys; from millrace.pyflink import run_program; run_program(sys.argv[1])"
 
 
@@ -40,12 +49,13 @@ def run(command: list[str], python: str) -> tuple[list[str], float, str]:
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
     seconds = time.perf_counter() - start
-    lines = [
-        PREFIX.sub(lambda found: found[1].rstrip(":") + ("> " if found[1] else ""), line)
-        for line in done.stdout.splitlines()
-    ]
-    kept = [line for line in lines if line.strip() and not line.startswith(("Executing ", "Use --", "Printing "))]
+    lines = [PREFIX.sub(_without_task, line) for line in done.stdout.splitlines()]
+    kept = [line for line in lines if line.strip() and not line.startswith(LOGGED)]
     return sorted(kept), seconds, "" if done.returncode == 0 else done.stderr[-2000:]
+
+
+def _without_task(prefix: re.Match[str]) -> str:
+    return f"{prefix[1].rstrip(':')}> " if prefix[1] else ""
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from millrace.datastream.functions import (
     FlatMapFunction,
     MapFunction,
     ReduceFunction,
+    RuntimeContext,
 )
 from millrace.state import ValueStateDescriptor
 from millrace.testing import harness_for
@@ -115,3 +116,18 @@ def test_an_error_names_the_record(operation: str) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         harness.process_batch([0])
     assert raised.value.__notes__ == [f"in operator 'divide' (uid divide), subtask 0, {operation}()", "record: 0"]
+
+
+def test_a_reduce_function_may_keep_state_by_key() -> None:
+    class Counting(ReduceFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.calls = runtime_context.get_state(ValueStateDescriptor("calls"))
+
+        def reduce(self, value1: tuple[str, int], value2: tuple[str, int]) -> tuple[str, int]:
+            self.calls.update((self.calls.value() or 0) + 1)
+            return value1[0], value1[1] + value2[1] + 100 * self.calls.value()
+
+    with harness_for(Counting(), key_selector=lambda record: record[0]) as harness:
+        for record in [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3)]:
+            harness.process_element(record)
+        assert harness.outputs() == [("a", 1), ("b", 1), ("a", 103), ("b", 103), ("a", 306)]

@@ -35,6 +35,8 @@ class ReduceOperator(FunctionOperator):
         assert batch.keys is not None
         reduce = self.function.call
         pane = self._table.pane(VOID)
+        # A rich function may keep state of its own, by key.
+        keyed = self.context.store.keyed if self.needs_key else None
         results: list[Any] = []
         append = results.append
         records = iter(batch.values)
@@ -42,6 +44,8 @@ class ReduceOperator(FunctionOperator):
             for key, value in zip(batch.keys, records, strict=True):
                 held = pane.get(key, _ABSENT)
                 if held is not _ABSENT:
+                    if keyed is not None:
+                        keyed.current_key = key
                     value = reduce(held, value)  # noqa: PLW2901
                 pane[key] = value
                 append(value)
