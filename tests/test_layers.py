@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "cep": RUNTIME | {"connectors", "datastream"},
     "table": RUNTIME | {"connectors", "datastream", "cep"},
     "testing": API,
-    "pyflink": API,
+    "pyflink": API | {"jobs"},
     "spark": API,
     "jobs": API | {"spark", "traceback_view"},
     "traceback_view": {"errors"},

@@ -85,8 +85,9 @@ class _OnceEvictor(Evictor[Any, Any]):
 
     do_evict_after: bool
 
+    @abstractmethod
     def _evict(self, elements: list[TimestampedValue]) -> None:
-        raise NotImplementedError
+        """Remove records, in place."""
 
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Any, ctx: Evictor.EvictorContext
